@@ -1,0 +1,47 @@
+//! Distributed mutual exclusion: one algorithm a file, found by name.
+//!
+//! Every algorithm implements [`Algorithm`](catraca_core::Algorithm) and is registered in
+//! [`registry`]. Each file starts with a header of five parts (idea, source, assumptions, cost,
+//! departures from the paper), then come the messages, the state, the handlers in the order of the
+//! paper, and tests.
+//!
+//! A [`Spec`] says which algorithm to run on how many nodes. Drivers are generic: they hand a
+//! [`Visitor`] to [`Spec::visit`], which calls it with the concrete type, so nothing is dynamic
+//! inside a run.
+//!
+//! ```
+//! use catraca_algorithms::{Spec, Visitor};
+//! use catraca_core::{Algorithm, Claim, Effects, Input, NodeId};
+//!
+//! /// Counts the messages of one request at node 1.
+//! struct Ask<'a>(&'a Spec);
+//!
+//! impl Visitor for Ask<'_> {
+//!     type Output = usize;
+//!     fn visit<A: Algorithm>(self, config: A::Config) -> usize {
+//!         let mut node = A::new(NodeId(1), &config, &self.0.start);
+//!         let mut out = Effects::new();
+//!         node.step(&config, Input::Request(Claim::single()), &mut out);
+//!         out.as_slice().len()
+//!     }
+//! }
+//!
+//! let spec = Spec::new("ricart-agrawala", 5);
+//! assert_eq!(spec.visit(Ask(&spec))?, 4);
+//! # Ok::<(), catraca_algorithms::SpecError>(())
+//! ```
+#![no_std]
+
+extern crate alloc;
+
+pub mod mutants;
+pub mod registry;
+mod spec;
+#[cfg(test)]
+mod testing;
+
+mod ricart_agrawala;
+
+pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
+pub use ricart_agrawala::RicartAgrawala;
+pub use spec::{Spec, SpecError};

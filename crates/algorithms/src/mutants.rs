@@ -1,0 +1,117 @@
+//! Deliberately broken algorithms, to show that checker and simulator catch what they should.
+//!
+//! A mutation replaces one handler of a correct algorithm and leaves the rest alone, so the
+//! algorithms themselves carry no trace of their mutants.
+
+pub(crate) mod ricart_agrawala;
+
+use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
+
+/// One way to break the algorithm `A`. Every method defaults to the correct behaviour.
+pub trait Mutation<A: Algorithm>: Send + Sync {
+    /// The name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What is broken, in one sentence.
+    fn breaks(&self) -> &'static str;
+
+    /// Creates a node.
+    fn create(&self, me: NodeId, config: &A::Config, start: &Start) -> A {
+        A::new(me, config, start)
+    }
+
+    /// Handles a request.
+    fn on_request(
+        &self,
+        node: &mut A,
+        config: &A::Config,
+        claim: Claim,
+        out: &mut Effects<A::Message>,
+    ) {
+        node.on_request(config, claim, out);
+    }
+
+    /// Handles a release.
+    fn on_release(&self, node: &mut A, config: &A::Config, out: &mut Effects<A::Message>) {
+        node.on_release(config, out);
+    }
+
+    /// Handles a message.
+    fn on_message(
+        &self,
+        node: &mut A,
+        config: &A::Config,
+        from: NodeId,
+        message: A::Message,
+        out: &mut Effects<A::Message>,
+    ) {
+        node.on_message(config, from, message, out);
+    }
+}
+
+/// A configuration together with the way in which its nodes are broken.
+pub struct MutantConfig<A: Algorithm> {
+    /// The configuration of the correct algorithm.
+    pub config: A::Config,
+    /// What is different.
+    pub mutation: &'static dyn Mutation<A>,
+}
+
+/// A node of `A`, broken as its configuration says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mutant<A>(A);
+
+impl<A: Algorithm> Algorithm for Mutant<A> {
+    type Message = A::Message;
+    type Config = MutantConfig<A>;
+
+    const TOKEN: bool = A::TOKEN;
+
+    fn new(me: NodeId, broken: &Self::Config, start: &Start) -> Self {
+        Mutant(broken.mutation.create(me, &broken.config, start))
+    }
+
+    fn on_start(&mut self, broken: &Self::Config, out: &mut Effects<A::Message>) {
+        self.0.on_start(&broken.config, out);
+    }
+
+    fn on_request(&mut self, broken: &Self::Config, claim: Claim, out: &mut Effects<A::Message>) {
+        broken.mutation.on_request(&mut self.0, &broken.config, claim, out);
+    }
+
+    fn on_release(&mut self, broken: &Self::Config, out: &mut Effects<A::Message>) {
+        broken.mutation.on_release(&mut self.0, &broken.config, out);
+    }
+
+    fn on_message(
+        &mut self,
+        broken: &Self::Config,
+        from: NodeId,
+        message: A::Message,
+        out: &mut Effects<A::Message>,
+    ) {
+        broken.mutation.on_message(&mut self.0, &broken.config, from, message, out);
+    }
+
+    fn on_timer(&mut self, broken: &Self::Config, tag: TimerTag, out: &mut Effects<A::Message>) {
+        self.0.on_timer(&broken.config, tag, out);
+    }
+
+    fn on_suspect(&mut self, broken: &Self::Config, node: NodeId, out: &mut Effects<A::Message>) {
+        self.0.on_suspect(&broken.config, node, out);
+    }
+
+    fn on_trust(&mut self, broken: &Self::Config, node: NodeId, out: &mut Effects<A::Message>) {
+        self.0.on_trust(&broken.config, node, out);
+    }
+
+    fn holds_token(&self) -> bool {
+        self.0.holds_token()
+    }
+
+    // The algorithm's own invariant is left out: a mutant has to be caught by what it does to the
+    // application, not by the shape of its state.
+    fn invariant(_group: &Snapshot<'_, Self>) -> Result<(), &'static str> {
+        Ok(())
+    }
+}

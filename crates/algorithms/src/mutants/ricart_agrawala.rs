@@ -1,0 +1,66 @@
+//! Broken variants of Ricart-Agrawala.
+
+use catraca_core::{Algorithm, Effects, NodeId, Phase};
+use catraca_topology::Members;
+
+use super::Mutation;
+use crate::ricart_agrawala::{Msg, RicartAgrawala};
+
+pub(crate) const ALL: &[&dyn Mutation<RicartAgrawala>] = &[&NoTieBreak, &ReplyWhileInside];
+
+/// Answers any request whose time is not larger than its own.
+struct NoTieBreak;
+
+impl Mutation<RicartAgrawala> for NoTieBreak {
+    fn name(&self) -> &'static str {
+        "no-tie-break"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "two requests with the same time answer each other; the ids do not decide"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut RicartAgrawala,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        if node.phase == Phase::Waiting && message == Msg::Request(node.requested) {
+            return out.send(from, Msg::Reply);
+        }
+        node.on_message(config, from, message, out);
+    }
+}
+
+/// Answers at once even while it is inside.
+struct ReplyWhileInside;
+
+impl Mutation<RicartAgrawala> for ReplyWhileInside {
+    fn name(&self) -> &'static str {
+        "reply-while-inside"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node answers requests while it is inside"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut RicartAgrawala,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Request(time) if node.phase == Phase::Inside => {
+                node.clock.witness(time);
+                out.send(from, Msg::Reply);
+            }
+            _ => node.on_message(config, from, message, out),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Which algorithm to run, on how many nodes, with which parameters, from which start.
+
+use alloc::string::{String, ToString};
+
+use catraca_core::Start;
+use catraca_topology::{QuorumError, QuorumKind, Quorums, Tree, TreeError, TreeShape};
+use serde::{Deserialize, Serialize};
+
+use crate::mutants::{Mutant, MutantConfig};
+use crate::registry::{self, Entry, Load, Registered, RegisteredVisitor, Theory, Visitor};
+
+/// A complete description of a group before its first step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The algorithm's name in the catalogue.
+    pub algorithm: String,
+    /// How many nodes.
+    pub nodes: u32,
+    /// The shape of the tree, for algorithms that run on one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeShape>,
+    /// How quorums are built, for algorithms that use them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<QuorumKind>,
+    /// A deliberately broken variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<String>,
+    /// Who is inside already, and where the token is.
+    #[serde(default)]
+    pub start: Start,
+}
+
+/// Why a [`Spec`] describes no group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// No algorithm has this name.
+    #[error("there is no algorithm '{0}'")]
+    UnknownAlgorithm(String),
+    /// The algorithm has no such mutant.
+    #[error("'{algorithm}' has no mutant '{mutant}'")]
+    UnknownMutant {
+        /// The algorithm's name.
+        algorithm: String,
+        /// What was asked for.
+        mutant: String,
+    },
+    /// Too few or too many nodes.
+    #[error("'{algorithm}' runs on 1 to {max} nodes, not {nodes}")]
+    Nodes {
+        /// The algorithm's name.
+        algorithm: String,
+        /// What was asked for.
+        nodes: u32,
+        /// The most that is possible.
+        max: u32,
+    },
+    /// A parameter that this algorithm does not take.
+    #[error("'{algorithm}' takes no {parameter}; leave it out")]
+    Parameter {
+        /// The algorithm's name.
+        algorithm: String,
+        /// The parameter's name.
+        parameter: &'static str,
+    },
+    /// The start names a node that does not exist.
+    #[error("the start names node {node}, but the nodes are 0 to {last}")]
+    StartNode {
+        /// What was asked for.
+        node: u32,
+        /// The last node.
+        last: u32,
+    },
+    /// More than one node inside, where one resource is guarded.
+    #[error("the start has {0} nodes inside, but '{1}' lets one in at a time")]
+    StartInside(usize, String),
+    /// The start has somebody inside, and the token somewhere else.
+    #[error(
+        "the start has node {inside} inside but the token at node {token}; put both at one node"
+    )]
+    StartToken {
+        /// The node inside.
+        inside: u32,
+        /// The node with the token.
+        token: u32,
+    },
+    /// The tree cannot be built.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The quorums cannot be built.
+    #[error(transparent)]
+    Quorum(#[from] QuorumError),
+}
+
+impl Spec {
+    /// `algorithm` on `nodes` nodes, with its default parameters, nobody inside.
+    pub fn new(algorithm: &str, nodes: u32) -> Self {
+        Spec {
+            algorithm: algorithm.to_string(),
+            nodes,
+            tree: None,
+            quorum: None,
+            mutant: None,
+            start: Start::idle(),
+        }
+    }
+
+    /// The same from another start.
+    pub fn starting(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// The same, broken in the way called `mutant`.
+    pub fn broken(mut self, mutant: &str) -> Self {
+        self.mutant = Some(mutant.to_string());
+        self
+    }
+
+    /// The catalogue's line for the algorithm.
+    pub fn entry(&self) -> Result<&'static Entry, SpecError> {
+        registry::entry(&self.algorithm)
+            .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))
+    }
+
+    /// Checks everything and calls `visitor` with the algorithm's type and configuration.
+    pub fn visit<V: Visitor>(&self, visitor: V) -> Result<V::Output, SpecError> {
+        self.validate()?;
+        self.dispatch(Run { spec: self, visitor })
+    }
+
+    /// Checks everything without running anything.
+    pub fn check(&self) -> Result<(), SpecError> {
+        struct Nothing;
+        impl Visitor for Nothing {
+            type Output = ();
+            fn visit<A: catraca_core::Algorithm>(self, _config: A::Config) {}
+        }
+        self.visit(Nothing)
+    }
+
+    /// What theory expects under `load`.
+    pub fn theory(&self, load: Load) -> Result<Theory, SpecError> {
+        self.validate()?;
+        self.dispatch(Expect { spec: self, load })
+    }
+
+    /// The tree that the spec describes, rooted where the token starts. Balanced binary by default.
+    pub(crate) fn build_tree(&self) -> Result<Tree, SpecError> {
+        let shape = self.tree.clone().unwrap_or(TreeShape::Binary);
+        Ok(Tree::build(&shape, self.nodes)?.rooted_at(self.start.token()))
+    }
+
+    /// The quorums that the spec describes. A grid by default.
+    pub(crate) fn build_quorums(&self) -> Result<Quorums, SpecError> {
+        Ok(match self.quorum.unwrap_or(QuorumKind::Grid) {
+            QuorumKind::Grid => Quorums::grid(self.nodes),
+            QuorumKind::Plane => Quorums::plane(self.nodes)?,
+        })
+    }
+
+    fn dispatch<V, T>(&self, visitor: V) -> Result<T, SpecError>
+    where
+        V: RegisteredVisitor<Output = Result<T, SpecError>>,
+    {
+        registry::visit(&self.algorithm, visitor)
+            .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))?
+    }
+
+    fn validate(&self) -> Result<(), SpecError> {
+        let entry = self.entry()?;
+        if self.nodes == 0 || self.nodes > entry.max_nodes {
+            return Err(SpecError::Nodes {
+                algorithm: self.algorithm.clone(),
+                nodes: self.nodes,
+                max: entry.max_nodes,
+            });
+        }
+        let given = [("tree", self.tree.is_some()), ("quorum", self.quorum.is_some())];
+        for (parameter, is_given) in given {
+            if is_given && !entry.parameters.contains(&parameter) {
+                return Err(SpecError::Parameter { algorithm: self.algorithm.clone(), parameter });
+            }
+        }
+        self.validate_start()
+    }
+
+    fn validate_start(&self) -> Result<(), SpecError> {
+        let inside = || self.start.holders().map(|(node, _)| node);
+        for node in inside().chain([self.start.token()]) {
+            if node.0 >= self.nodes {
+                return Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 });
+            }
+        }
+        match inside().count() {
+            0 => Ok(()),
+            1 => match inside().find(|&node| node != self.start.token()) {
+                Some(node) => {
+                    Err(SpecError::StartToken { inside: node.0, token: self.start.token().0 })
+                }
+                None => Ok(()),
+            },
+            many => Err(SpecError::StartInside(many, self.algorithm.clone())),
+        }
+    }
+}
+
+/// Builds the configuration and runs the visitor on the algorithm or on its mutant.
+struct Run<'a, V> {
+    spec: &'a Spec,
+    visitor: V,
+}
+
+impl<V: Visitor> RegisteredVisitor for Run<'_, V> {
+    type Output = Result<V::Output, SpecError>;
+
+    fn visit<A: Registered>(self) -> Self::Output {
+        let config = A::config(self.spec)?;
+        let Some(name) = &self.spec.mutant else {
+            return Ok(self.visitor.visit::<A>(config));
+        };
+        let mutation = A::mutations().iter().find(|mutation| mutation.name() == name);
+        match mutation {
+            Some(&mutation) => {
+                Ok(self.visitor.visit::<Mutant<A>>(MutantConfig { config, mutation }))
+            }
+            None => Err(SpecError::UnknownMutant {
+                algorithm: self.spec.algorithm.clone(),
+                mutant: name.clone(),
+            }),
+        }
+    }
+}
+
+/// Asks the algorithm what theory expects.
+struct Expect<'a> {
+    spec: &'a Spec,
+    load: Load,
+}
+
+impl RegisteredVisitor for Expect<'_> {
+    type Output = Result<Theory, SpecError>;
+
+    fn visit<A: Registered>(self) -> Self::Output {
+        Ok(A::theory(&A::config(self.spec)?, self.load))
+    }
+}

@@ -1,0 +1,148 @@
+//! The trait that every algorithm implements and every driver drives.
+
+use core::fmt::Debug;
+use core::hash::Hash;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Claim, Effects, Input, NodeId, Start, TimerTag};
+
+/// What the nodes of one algorithm say to each other.
+pub trait Message:
+    Clone + Debug + Eq + Ord + Hash + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// The names of the kinds of message, as the metrics print them.
+    const KINDS: &'static [&'static str];
+
+    /// The kind of this message, as an index into [`Self::KINDS`].
+    fn kind(&self) -> usize;
+
+    /// Whether the token travels in this message.
+    fn carries_token(&self) -> bool {
+        false
+    }
+}
+
+/// One node of a distributed mutual exclusion algorithm.
+///
+/// The rules between an algorithm and its driver:
+///
+/// - One call of [`step`](Self::step) is one atomic step. Handlers cannot fail: what cannot happen
+///   in a correct run is reported with [`Effects::anomaly`].
+/// - A driver gives `Request` only to a node that is neither waiting nor inside, and `Release` only
+///   to one that is inside. Queues of several applications at one node are the driver's business.
+/// - An algorithm sends nothing to itself.
+/// - The configuration is immutable, the same at every node, and not part of the state: the driver
+///   keeps one copy and lends it to each step. States stay small, cheap to clone and to compare.
+pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+    /// What its nodes say to each other.
+    type Message: Message;
+    /// Members, tree, quorums: whatever is fixed for the life of the group.
+    type Config: Send + Sync + 'static;
+
+    /// Whether exactly one token exists at any time, at a node or in a message.
+    const TOKEN: bool = false;
+
+    /// Node `me` of a group that begins in `start`.
+    fn new(me: NodeId, config: &Self::Config, start: &Start) -> Self;
+
+    /// The driver is ready to carry out effects.
+    fn on_start(&mut self, _config: &Self::Config, _out: &mut Effects<Self::Message>) {}
+
+    /// The application wants to enter with `claim`.
+    fn on_request(&mut self, config: &Self::Config, claim: Claim, out: &mut Effects<Self::Message>);
+
+    /// The application leaves.
+    fn on_release(&mut self, config: &Self::Config, out: &mut Effects<Self::Message>);
+
+    /// `message` has arrived from another node.
+    fn on_message(
+        &mut self,
+        config: &Self::Config,
+        from: NodeId,
+        message: Self::Message,
+        out: &mut Effects<Self::Message>,
+    );
+
+    /// A timer has run out. The default is for algorithms that set none.
+    fn on_timer(
+        &mut self,
+        _config: &Self::Config,
+        _tag: TimerTag,
+        out: &mut Effects<Self::Message>,
+    ) {
+        out.anomaly("a timer ran out that was never set");
+    }
+
+    /// The failure detector suspects `node`. The default is for algorithms that do not tolerate
+    /// crashes: they take no notice, and wait.
+    fn on_suspect(
+        &mut self,
+        _config: &Self::Config,
+        _node: NodeId,
+        _out: &mut Effects<Self::Message>,
+    ) {
+    }
+
+    /// The failure detector no longer suspects `node`.
+    fn on_trust(
+        &mut self,
+        _config: &Self::Config,
+        _node: NodeId,
+        _out: &mut Effects<Self::Message>,
+    ) {
+    }
+
+    /// Whether the token is at this node. Only asked where [`Self::TOKEN`] is true.
+    fn holds_token(&self) -> bool {
+        false
+    }
+
+    /// An invariant over the whole group that holds between any two steps, beyond those that every
+    /// algorithm shares. The checker evaluates it in every state. The error names what is broken.
+    fn invariant(_group: &Snapshot<'_, Self>) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    /// Takes one atomic step.
+    #[inline]
+    fn step(
+        &mut self,
+        config: &Self::Config,
+        input: Input<Self::Message>,
+        out: &mut Effects<Self::Message>,
+    ) {
+        match input {
+            Input::Message { from, message } => self.on_message(config, from, message, out),
+            Input::Request(claim) => self.on_request(config, claim, out),
+            Input::Release => self.on_release(config, out),
+            Input::Start => self.on_start(config, out),
+            Input::Timer(tag) => self.on_timer(config, tag, out),
+            Input::Suspect(node) => self.on_suspect(config, node, out),
+            Input::Trust(node) => self.on_trust(config, node, out),
+        }
+    }
+}
+
+/// A message on its way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Envelope<M> {
+    /// The sender.
+    pub from: NodeId,
+    /// The receiver.
+    pub to: NodeId,
+    /// What it says.
+    pub message: M,
+}
+
+/// A whole group between two steps, for invariants that no single node can see.
+#[derive(Debug)]
+pub struct Snapshot<'a, A: Algorithm> {
+    /// The configuration that all nodes share.
+    pub config: &'a A::Config,
+    /// Every node, by id.
+    pub nodes: &'a [A],
+    /// Every message on its way; those of one FIFO channel in the order of sending.
+    pub in_flight: &'a [Envelope<A::Message>],
+}
