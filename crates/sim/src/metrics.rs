@@ -1,0 +1,129 @@
+//! What a run measures: the four measures of S2, section 8.1, and fairness.
+
+use hdrhistogram::Histogram;
+
+use crate::time::{TICKS_PER_UNIT, Time};
+
+/// Counted while a run goes on. Can be set back, so that a warm-up does not count.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    since: Time,
+    pub(crate) entries: u64,
+    /// Messages sent, by kind.
+    pub(crate) sent: Vec<u64>,
+    response: Histogram<u64>,
+    response_total: u128,
+    longest_wait: Time,
+    delay_total: u128,
+    delays: u64,
+    /// When the resource was left while somebody waited, until the next entry.
+    left_at: Option<Time>,
+}
+
+impl Metrics {
+    pub(crate) fn new(kinds: usize) -> Self {
+        // Three digits are enough for a percentile. Three is within the allowed range, so the
+        // histogram can always be made.
+        #[expect(clippy::unwrap_used, reason = "the number of digits is a valid constant")]
+        let response = Histogram::new(3).unwrap();
+        Metrics {
+            since: Time::ZERO,
+            entries: 0,
+            sent: vec![0; kinds],
+            response,
+            response_total: 0,
+            longest_wait: Time::ZERO,
+            delay_total: 0,
+            delays: 0,
+            left_at: None,
+        }
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset(&mut self, now: Time) {
+        let left_at = self.left_at;
+        *self = Metrics { since: now, left_at, ..Metrics::new(self.sent.len()) };
+    }
+
+    pub(crate) fn enter(&mut self, now: Time, asked_at: Time) {
+        let response = now - asked_at;
+        self.entries += 1;
+        // The histogram grows by itself: recording cannot fail.
+        self.response.record(response.0).ok();
+        self.response_total += u128::from(response.0);
+        self.wait(response);
+        if let Some(left_at) = self.left_at.take() {
+            self.delay_total += u128::from((now - left_at).0);
+            self.delays += 1;
+        }
+    }
+
+    /// Somebody has waited so long, whether it was served or not.
+    pub(crate) fn wait(&mut self, wait: Time) {
+        self.longest_wait = self.longest_wait.max(wait);
+    }
+
+    pub(crate) fn leave(&mut self, now: Time, somebody_waits: bool) {
+        self.left_at = somebody_waits.then_some(now);
+    }
+
+    pub(crate) fn window(&self, now: Time) -> Time {
+        now - self.since
+    }
+
+    pub(crate) fn mean_delay(&self) -> Option<f64> {
+        mean(self.delay_total, self.delays)
+    }
+
+    pub(crate) fn mean_response(&self) -> Option<f64> {
+        mean(self.response_total, self.entries)
+    }
+
+    pub(crate) fn response_p99(&self) -> Option<f64> {
+        (self.entries > 0).then(|| Time(self.response.value_at_quantile(0.99)).as_units())
+    }
+
+    pub(crate) fn longest_wait(&self) -> Time {
+        self.longest_wait
+    }
+}
+
+/// In units.
+fn mean(total_ticks: u128, count: u64) -> Option<f64> {
+    (count > 0).then(|| total_ticks as f64 / count as f64 / TICKS_PER_UNIT as f64)
+}
+
+/// Jain's index of fairness: 1 if all have the same, 1/N if one has everything.
+pub(crate) fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_runs_from_one_over_n_to_one() {
+        assert_eq!(jain([2.0, 2.0, 2.0].into_iter()), Some(1.0));
+        assert_eq!(jain([3.0, 0.0, 0.0].into_iter()), Some(1.0 / 3.0));
+        assert_eq!(jain([0.0].into_iter()), None);
+    }
+
+    #[test]
+    fn a_delay_counts_only_if_somebody_waited_at_the_release() {
+        let mut metrics = Metrics::new(0);
+        metrics.leave(Time::units(1), false);
+        metrics.enter(Time::units(9), Time::units(8));
+        assert_eq!(metrics.mean_delay(), None);
+        metrics.leave(Time::units(10), true);
+        metrics.enter(Time::units(12), Time::units(8));
+        assert_eq!(metrics.mean_delay(), Some(2.0));
+        assert_eq!(metrics.mean_response(), Some(2.5));
+    }
+}

@@ -1,0 +1,191 @@
+//! How long messages take, and whether they may overtake each other.
+
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::str::FromStr;
+
+use catraca_algorithms::Channels;
+use catraca_core::NodeId;
+use rustc_hash::FxHashMap;
+
+use crate::distribution::Distribution;
+use crate::random::Random;
+use crate::time::Time;
+
+/// Whether messages from one node to another keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// They do.
+    Fifo,
+    /// A message may overtake an earlier one that takes longer.
+    Any,
+}
+
+/// Why a text is no order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no order of messages: say fifo or any")]
+pub struct OrderError(String);
+
+impl FromStr for Order {
+    type Err = OrderError;
+
+    fn from_str(text: &str) -> Result<Self, OrderError> {
+        match text {
+            "fifo" => Ok(Order::Fifo),
+            "any" => Ok(Order::Any),
+            _ => Err(OrderError(text.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Order::Fifo => "fifo",
+            Order::Any => "any",
+        })
+    }
+}
+
+impl From<Channels> for Order {
+    fn from(channels: Channels) -> Self {
+        match channels {
+            Channels::Fifo => Order::Fifo,
+            Channels::Any => Order::Any,
+        }
+    }
+}
+
+/// How long messages travel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Latency {
+    /// The same distribution between any two nodes.
+    Uniform(Distribution),
+    /// A distribution for each pair of clusters.
+    Clusters {
+        /// The cluster of each node.
+        of: Vec<u32>,
+        /// The distribution from the first cluster to the second.
+        matrix: Vec<Vec<Distribution>>,
+    },
+}
+
+impl Latency {
+    fn between(&self, from: NodeId, to: NodeId) -> Distribution {
+        match self {
+            Latency::Uniform(distribution) => *distribution,
+            Latency::Clusters { of, matrix } => {
+                matrix[of[from.index()] as usize][of[to.index()] as usize]
+            }
+        }
+    }
+
+    /// T: the mean over all ordered pairs of different nodes, in units.
+    pub fn mean(&self) -> f64 {
+        let (of, matrix) = match self {
+            Latency::Uniform(distribution) => return distribution.mean(),
+            Latency::Clusters { of, matrix } => (of, matrix),
+        };
+        let mut sizes = vec![0.0; matrix.len()];
+        for &cluster in of {
+            sizes[cluster as usize] += 1.0;
+        }
+        let (mut total, mut pairs) = (0.0, 0.0);
+        for (from, row) in matrix.iter().enumerate() {
+            for (to, distribution) in row.iter().enumerate() {
+                let others = sizes[to] - if from == to { 1.0 } else { 0.0 };
+                total += sizes[from] * others * distribution.mean();
+                pairs += sizes[from] * others;
+            }
+        }
+        if pairs == 0.0 { 0.0 } else { total / pairs }
+    }
+
+    fn is_constant(&self) -> bool {
+        let constant =
+            |distribution: &Distribution| matches!(distribution, Distribution::Constant(_));
+        match self {
+            Latency::Uniform(distribution) => constant(distribution),
+            Latency::Clusters { matrix, .. } => matrix.iter().flatten().all(constant),
+        }
+    }
+}
+
+/// The channels between the nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// How long messages travel.
+    pub latency: Latency,
+    /// Whether they keep their order.
+    pub order: Order,
+}
+
+/// The channels while a run goes on.
+#[derive(Debug)]
+pub(crate) struct Links {
+    network: Network,
+    /// Where order has to be kept by hand: when the last message of each channel arrives. Only
+    /// looked up, never iterated.
+    last_arrival: Option<FxHashMap<(NodeId, NodeId), Time>>,
+}
+
+impl Links {
+    pub(crate) fn new(network: Network) -> Self {
+        // Constant latency keeps the order by itself, since equal times come out as they went in.
+        let by_hand = network.order == Order::Fifo && !network.latency.is_constant();
+        Links { network, last_arrival: by_hand.then(FxHashMap::default) }
+    }
+
+    /// When a message that departs at `departure` arrives.
+    #[inline]
+    pub(crate) fn arrival(
+        &mut self,
+        departure: Time,
+        from: NodeId,
+        to: NodeId,
+        random: &mut Random,
+    ) -> Time {
+        let arrival = departure + self.network.latency.between(from, to).sample(random);
+        let Some(last_arrival) = &mut self.last_arrival else { return arrival };
+        match last_arrival.entry((from, to)) {
+            Entry::Occupied(mut last) => {
+                let arrival = arrival.max(*last.get());
+                last.insert(arrival);
+                arrival
+            }
+            Entry::Vacant(first) => *first.insert(arrival),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(delay: &str, order: Order) -> Network {
+        Network { latency: Latency::Uniform(delay.parse().unwrap()), order }
+    }
+
+    fn arrivals(order: Order) -> Vec<Time> {
+        let mut links = Links::new(network("uniform:1..9", order));
+        let mut random = Random::new(1);
+        (0..100).map(|at| links.arrival(Time(at), NodeId(0), NodeId(1), &mut random)).collect()
+    }
+
+    #[test]
+    fn fifo_channels_keep_the_order_and_others_do_not() {
+        assert!(arrivals(Order::Fifo).is_sorted());
+        assert!(!arrivals(Order::Any).is_sorted());
+    }
+
+    #[test]
+    fn the_mean_latency_of_clusters_counts_every_pair_of_nodes() {
+        let constant = |units| Distribution::Constant(Time::units(units));
+        let latency = Latency::Clusters {
+            of: vec![0, 0, 1],
+            matrix: vec![vec![constant(1), constant(10)], vec![constant(10), constant(1)]],
+        };
+        // Two ordered pairs within the first cluster, four between the two.
+        assert_eq!(latency.mean(), (2.0 + 40.0) / 6.0);
+    }
+}

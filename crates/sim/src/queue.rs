@@ -1,0 +1,137 @@
+//! The event queue: what happens next.
+//!
+//! Events come out by time, and those of one time in the order in which they were put in. Time
+//! never goes back, so a radix heap serves: an event lies in the bucket of the highest bit in which
+//! its time differs from now, and moves to a lower bucket when now comes closer. Every event moves
+//! at most once a bit, however many there are. All events of one time always share a bucket and
+//! keep their order when they move; that is why no sequence number is needed, and why this is
+//! written here: the published radix heaps and binary heaps give no order among equals.
+
+use std::collections::VecDeque;
+
+use crate::time::Time;
+
+/// Bucket 0 holds what happens now; bucket b what differs from now in bit b - 1 at the highest.
+const BUCKETS: usize = u64::BITS as usize + 1;
+
+/// An emptied bucket larger than this gives its memory back.
+const KEPT_CAPACITY: usize = 4096;
+
+/// Events in the order of time, then of insertion.
+#[derive(Debug)]
+pub struct EventQueue<E> {
+    buckets: [VecDeque<(Time, E)>; BUCKETS],
+    /// Bit b - 1 is set if bucket b is not empty.
+    occupied: u64,
+    now: Time,
+    len: usize,
+}
+
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
+        let buckets = std::array::from_fn(|_| VecDeque::new());
+        EventQueue { buckets, occupied: 0, now: Time::ZERO, len: 0 }
+    }
+}
+
+impl<E> EventQueue<E> {
+    /// The time of the event that came out last.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many events are pending.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Puts an event in. Its time must not be before now.
+    #[inline]
+    pub fn push(&mut self, at: Time, event: E) {
+        debug_assert!(at >= self.now, "an event in the past");
+        self.len += 1;
+        self.place(at, event);
+    }
+
+    #[inline]
+    fn place(&mut self, at: Time, event: E) {
+        let bucket = (u64::BITS - (at.0 ^ self.now.0).leading_zeros()) as usize;
+        self.buckets[bucket].push_back((at, event));
+        if bucket > 0 {
+            self.occupied |= 1 << (bucket - 1);
+        }
+    }
+
+    /// Takes the next event out and moves now to its time.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, E)> {
+        if self.buckets[0].is_empty() {
+            self.advance()?;
+        }
+        self.len -= 1;
+        self.buckets[0].pop_front()
+    }
+
+    /// Moves now to the time of the next event, and all events of that time to bucket 0.
+    fn advance(&mut self) -> Option<()> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let bucket = self.occupied.trailing_zeros() as usize + 1;
+        self.occupied &= !(1 << (bucket - 1));
+        let mut moving = std::mem::take(&mut self.buckets[bucket]);
+        let times = || moving.iter().map(|(at, _)| *at);
+        let (first, last) = times()
+            .fold((Time(u64::MAX), Time::ZERO), |(first, last), at| (first.min(at), last.max(at)));
+        self.now = first;
+        if first == last {
+            std::mem::swap(&mut self.buckets[0], &mut moving);
+        } else {
+            for (at, event) in moving.drain(..) {
+                self.place(at, event);
+            }
+        }
+        if moving.capacity() <= KEPT_CAPACITY {
+            self.buckets[bucket] = moving;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn events_come_out_by_time_then_by_insertion(
+            steps in prop::collection::vec((0u64..3, 0u64..5000, any::<bool>()), 1..400)
+        ) {
+            let mut queue = EventQueue::default();
+            let mut model = BTreeMap::new();
+            for (number, (scale, ahead, take)) in steps.into_iter().enumerate() {
+                let at = Time(queue.now().0 + ahead * 1000u64.pow(scale as u32));
+                queue.push(at, number);
+                model.insert((at, number), ());
+                if take {
+                    let (expected, ()) = model.pop_first().unwrap();
+                    prop_assert_eq!(queue.pop(), Some(expected));
+                }
+                prop_assert_eq!(queue.len(), model.len());
+            }
+            while let Some((expected, ())) = model.pop_first() {
+                prop_assert_eq!(queue.pop(), Some(expected));
+            }
+            prop_assert!(queue.is_empty() && queue.pop().is_none());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a run has shown.
+
+use serde::Serialize;
+
+use crate::monitor::Violation;
+use crate::time::Time;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// As many entries as were asked for.
+    Entries,
+    /// The time was up.
+    Time,
+    /// Nothing more could happen.
+    Quiet,
+    /// An invariant broke.
+    Violation,
+    /// Somebody asked it to stop.
+    Interrupted,
+}
+
+/// The figures of one run. Times are in units; what cannot be said (no entry, no delay) is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Why the run ended.
+    pub end: End,
+    /// When it ended.
+    pub time: f64,
+    /// Events processed, the warm-up included.
+    pub events: u64,
+    /// Entries, without the warm-up.
+    pub entries: u64,
+    /// Messages sent, without the warm-up.
+    pub messages: u64,
+    /// Messages sent by kind, without the warm-up.
+    pub by_kind: Vec<(&'static str, u64)>,
+    /// Messages per entry.
+    pub messages_per_entry: Option<f64>,
+    /// Mean synchronisation delay in units of T.
+    pub delay: Option<f64>,
+    /// Mean time from request to entry.
+    pub response_mean: Option<f64>,
+    /// 99 % of the entries came within this time after the request.
+    pub response_p99: Option<f64>,
+    /// The longest anybody waited, served or not.
+    pub longest_wait: f64,
+    /// Entries per unit of time.
+    pub throughput: Option<f64>,
+    /// Throughput as a fraction of the bound 1/(T+E).
+    pub throughput_of_bound: Option<f64>,
+    /// Jain's index over the entries of the nodes that are alive.
+    pub fairness: Option<f64>,
+    /// The most later requests that overtook one request.
+    pub most_bypasses: u32,
+    /// Nodes still waiting at the end.
+    pub waiting: u64,
+    /// What broke, if something did.
+    pub violation: Option<Violation>,
+}
+
+/// The figures from which the ratios of a report are made.
+pub(crate) struct Frame {
+    pub(crate) window: Time,
+    /// T, in units.
+    pub(crate) latency: f64,
+    /// E, in units.
+    pub(crate) hold: f64,
+}
+
+impl Frame {
+    pub(crate) fn throughput(&self, entries: u64) -> Option<f64> {
+        (self.window > Time::ZERO).then(|| entries as f64 / self.window.as_units())
+    }
+
+    pub(crate) fn of_bound(&self, throughput: f64) -> f64 {
+        throughput * (self.latency + self.hold)
+    }
+
+    pub(crate) fn in_latencies(&self, delay: f64) -> Option<f64> {
+        (self.latency > 0.0).then(|| delay / self.latency)
+    }
+}

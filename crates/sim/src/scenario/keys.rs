@@ -1,0 +1,128 @@
+//! Everything that can be said about a run.
+
+/// One thing that can be said: a key of the file and a flag of the command line.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// The path in a TOML file, such as `workload.hold`.
+    pub path: &'static str,
+    /// The long flag, without its dashes.
+    pub flag: &'static str,
+    /// What a value looks like, for help texts.
+    pub value: &'static str,
+    /// What it means, for help texts.
+    pub help: &'static str,
+    /// Whether it can be said more than once.
+    pub list: bool,
+}
+
+const fn one(
+    path: &'static str,
+    flag: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> Key {
+    Key { path, flag, value, help, list: false }
+}
+
+const fn many(
+    path: &'static str,
+    flag: &'static str,
+    value: &'static str,
+    help: &'static str,
+) -> Key {
+    Key { path, flag, value, help, list: true }
+}
+
+/// The table, in the order in which help texts show it.
+pub const KEYS: &[Key] = &[
+    one("algorithm", "algorithm", "NAME", "which algorithm; 'catraca algorithms' lists them"),
+    one("nodes", "nodes", "N", "how many nodes [default: 5]"),
+    one("tree", "tree", "SHAPE", "for raymond: binary, star, chain, or parents as in -,0,0,1"),
+    one("quorum", "quorum", "KIND", "for maekawa: grid or plane"),
+    one(
+        "mutant",
+        "mutant",
+        "NAME",
+        "a deliberately broken variant; 'catraca algorithms NAME' lists them",
+    ),
+    one("start.inside", "inside", "NODE", "the node that is inside when the run begins"),
+    one(
+        "start.token",
+        "token",
+        "NODE",
+        "the node where the token is when the run begins [default: 0]",
+    ),
+    one(
+        "workload.arrivals",
+        "arrivals",
+        "KIND",
+        "closed, serial, open, bursts or schedule [default: closed]",
+    ),
+    one("workload.think", "think", "DIST", "closed: from leaving to asking again [default: 0]"),
+    one("workload.rounds", "rounds", "N", "closed: how often each node enters [default: no limit]"),
+    one(
+        "workload.pause",
+        "pause",
+        "DIST",
+        "serial: from leaving to the next node's request [default: 5]",
+    ),
+    one("workload.rate", "rate", "R", "open: requests per unit of time, over the whole group"),
+    one("workload.burst", "burst", "N", "bursts: how many nodes ask at once"),
+    one("workload.every", "every", "TIME", "bursts: from one to the next"),
+    many("workload.schedule", "request", "'NODE at TIME'", "schedule: one request"),
+    one("workload.hold", "hold", "DIST", "how long a node stays inside [default: 1]"),
+    one(
+        "network.delay",
+        "delay",
+        "DIST",
+        "how long a message takes: constant:1, uniform:0.5..1.5, exp:1 [default: constant:1]",
+    ),
+    one("network.order", "order", "ORDER", "fifo or any [default: what the algorithm needs]"),
+    many(
+        "network.clusters",
+        "cluster",
+        "SIZE",
+        "a cluster of so many nodes; clusters take the nodes in order",
+    ),
+    many(
+        "network.matrix",
+        "matrix",
+        "'DIST...'",
+        "one row per cluster: how long messages take to each cluster",
+    ),
+    many(
+        "faults.events",
+        "fault",
+        "FAULT",
+        "'crash 3 at 5', 'partition 0,1|2,3 from 5 to 10' or 'hold 0->1 from 4 to 6'",
+    ),
+    one(
+        "faults.detector",
+        "detector",
+        "TIME",
+        "how long after a crash the others suspect the node [default: never]",
+    ),
+    one("run.seed", "seed", "SEED", "the seed of the generator [default: 1]"),
+    one(
+        "run.entries",
+        "entries",
+        "N",
+        "ends after so many entries [default: 1000, if nothing else ends the run]",
+    ),
+    one("run.time", "time", "TIME", "ends at this time"),
+    one("run.warmup", "warmup", "N", "entries that do not count [default: 0]"),
+    one(
+        "run.max-bypass",
+        "max-bypass",
+        "N",
+        "how often a request may be overtaken; more is a violation",
+    ),
+    one("output.trace", "trace", "FILE", "writes every step"),
+    one("output.diagram", "diagram", "FILE", "draws the space-time diagram, .svg or .png"),
+    one("output.json", "json", "FILE", "writes the figures as JSON"),
+];
+
+/// The key with this path.
+pub(super) fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
