@@ -1,1 +1,49 @@
-//! .
+//! Pictures: space-time diagrams of traces, and line charts.
+//!
+//! There is one way to draw: everything becomes SVG text, and a PNG is that text rendered with the
+//! fonts of the system. No system library is needed for either. The same input gives the same SVG
+//! on every machine. Writing files is left to the caller.
+//!
+//! What to read first: [`space_time`], [`chart_column`], then [`Picture`].
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use catraca_draw::{Axis, Chart, Series, chart_column};
+//!
+//! let line = |name: &str, messages: fn(f64) -> f64| Series {
+//!     name: name.to_owned(),
+//!     points: [4.0, 16.0, 64.0].map(|nodes| (nodes, messages(nodes))).to_vec(),
+//! };
+//! let picture = chart_column(&[Chart {
+//!     title: "Messages per entry".to_owned(),
+//!     x: Axis::logarithmic("N"),
+//!     y: Axis::logarithmic("messages"),
+//!     series: vec![
+//!         line("ricart-agrawala", |nodes| 2.0 * (nodes - 1.0)),
+//!         line("naimi-trehel", |nodes| nodes.log2()),
+//!     ],
+//! }]);
+//! assert!(picture.svg().contains("naimi-trehel"));
+//! assert_eq!(picture.encode(Path::new("messages.svg"))?, picture.svg().as_bytes());
+//! # Ok::<(), catraca_draw::DrawError>(())
+//! ```
+
+mod arrow;
+mod axis;
+mod chart;
+mod diagram;
+mod heading;
+mod history;
+mod label;
+mod layout;
+mod picture;
+#[cfg(test)]
+mod sample;
+mod svg;
+mod ticks;
+
+pub use axis::{Axis, Scale};
+pub use chart::{Chart, Series, chart_column};
+pub use diagram::{DiagramOptions, space_time};
+pub use picture::{DrawError, Picture};

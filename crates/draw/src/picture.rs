@@ -1,0 +1,224 @@
+//! A finished picture and the files that it can become.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::fontdb::{Database, Family, Query};
+use resvg::usvg::{Options, Tree};
+
+use crate::svg;
+
+/// PNG files are drawn at twice the size of the SVG, for sharp text on today's screens, unless
+/// that would take more pixels than this.
+const MAX_PIXELS: f32 = 40_000_000.0;
+
+/// A picture: SVG text and its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    svg: String,
+    width: u32,
+    height: u32,
+}
+
+/// Why a picture cannot be drawn or encoded. The texts continue the name of the file in question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DrawError {
+    /// The trace is too long.
+    #[error(
+        "has {steps} steps, more than the {max} that can be drawn legibly; \
+         choose a window with --from and --to"
+    )]
+    TooManySteps {
+        /// How many there are in the window.
+        steps: usize,
+        /// The most that are allowed.
+        max: usize,
+    },
+    /// The group is too large.
+    #[error(
+        "has {nodes} nodes, more than the {max} that can be drawn legibly; use a smaller group"
+    )]
+    TooManyNodes {
+        /// How many there are.
+        nodes: u32,
+        /// The most that are allowed.
+        max: u32,
+    },
+    /// The trace, or the window of it, has no steps.
+    #[error("has no steps to draw; leave --from and --to out or choose a wider window")]
+    NoSteps,
+    /// An event names a node that the group does not have.
+    #[error("names node {node} in event {event}, but the group has {nodes} nodes; record it again")]
+    UnknownNode {
+        /// Counted from 1.
+        event: usize,
+        /// The node.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// The file name ends in something else.
+    #[error("is no picture that can be written: choose a name that ends in .svg or .png")]
+    Extension,
+    /// The system has no fonts.
+    #[error(
+        "needs a font, and none was found; install a font package such as fonts-dejavu-core, or write .svg"
+    )]
+    NoFonts,
+    /// The picture does not fit into memory, or has no size at all.
+    #[error("cannot be {width} by {height} pixels large; choose a smaller scale, or write .svg")]
+    Size {
+        /// In pixels.
+        width: u32,
+        /// In pixels.
+        height: u32,
+    },
+    /// The renderer refuses the picture.
+    #[error("cannot be drawn as PNG ({0}); write .svg instead")]
+    Render(String),
+}
+
+impl Picture {
+    pub(crate) fn new(svg: String, width: u32, height: u32) -> Self {
+        Picture { svg, width, height }
+    }
+
+    /// The picture as SVG text.
+    pub fn svg(&self) -> &str {
+        &self.svg
+    }
+
+    /// The width in pixels at scale 1.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// The height in pixels at scale 1.
+    pub fn height(&self) -> u32 {
+        self.height
+    }
+
+    /// The picture as a PNG file, `scale` times as large, with the system's fonts.
+    pub fn png(&self, scale: f32) -> Result<Vec<u8>, DrawError> {
+        let mut fonts = Database::new();
+        fonts.load_system_fonts();
+        self.rasterise(fonts, scale)
+    }
+
+    /// The contents of the file `path`: its ending says whether SVG or PNG.
+    pub fn encode(&self, path: &Path) -> Result<Vec<u8>, DrawError> {
+        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+        match ending.as_ref().and_then(|ending| ending.to_str()) {
+            Some("svg") => Ok(self.svg.clone().into_bytes()),
+            Some("png") => self.png(self.sharp_scale()),
+            _ => Err(DrawError::Extension),
+        }
+    }
+
+    fn sharp_scale(&self) -> f32 {
+        let pixels = self.width as f32 * self.height as f32;
+        (MAX_PIXELS / pixels).sqrt().min(2.0)
+    }
+
+    fn rasterise(&self, mut fonts: Database, scale: f32) -> Result<Vec<u8>, DrawError> {
+        choose_family(&mut fonts)?;
+        // A scale that is not a number becomes a size of zero, which is refused.
+        let width = (self.width as f32 * scale).round() as u32;
+        let height = (self.height as f32 * scale).round() as u32;
+        let mut pixels = Pixmap::new(width, height).ok_or(DrawError::Size { width, height })?;
+        let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
+        let tree = Tree::from_str(&self.svg, &options)
+            .map_err(|error| DrawError::Render(error.to_string()))?;
+        resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
+        pixels.encode_png().map_err(|error| DrawError::Render(error.to_string()))
+    }
+}
+
+/// Makes sure that text is drawn in some font: where none of the families that pictures ask for is
+/// installed, any that is there stands in for 'sans-serif'.
+fn choose_family(fonts: &mut Database) -> Result<(), DrawError> {
+    let wanted: Vec<Family<'_>> = svg::FAMILIES.iter().map(|&name| Family::Name(name)).collect();
+    if fonts.query(&Query { families: &wanted, ..Query::default() }).is_some() {
+        return Ok(());
+    }
+    let names = fonts.faces().flat_map(|face| &face.families).map(|(name, _)| name.as_str());
+    let stand_in = names.min_by_key(|name| (!name.contains("Sans"), *name));
+    let stand_in = stand_in.ok_or(DrawError::NoFonts)?.to_owned();
+    fonts.set_sans_serif_family(stand_in);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::svg::Svg;
+
+    fn sample() -> Picture {
+        let mut svg = Svg::new();
+        svg.text((10.0, 30.0), "hello", 12.0, r#"class="greeting""#);
+        svg.finish(120, 40)
+    }
+
+    fn decode(png: &[u8]) -> Pixmap {
+        Pixmap::decode_png(png).unwrap()
+    }
+
+    #[test]
+    fn the_file_name_chooses_the_format() {
+        let svg = sample().encode(Path::new("a.SVG")).unwrap();
+        assert_eq!(svg, sample().svg().as_bytes());
+        let png = decode(&sample().encode(Path::new("a.Png")).unwrap());
+        assert_eq!((png.width(), png.height()), (240, 80));
+        for name in ["a.pdf", "a", "png"] {
+            assert_eq!(sample().encode(Path::new(name)), Err(DrawError::Extension));
+        }
+        assert!(DrawError::Extension.to_string().contains(".svg or .png"));
+    }
+
+    #[test]
+    fn a_png_has_the_size_of_its_scale_and_shows_the_text() {
+        let png = decode(&sample().png(1.5).unwrap());
+        assert_eq!((png.width(), png.height()), (180, 60));
+        let dark = png.pixels().iter().filter(|pixel| pixel.red() < 128).count();
+        assert!(dark > 30, "only {dark} dark pixels");
+        let corner = png.pixel(0, 0).unwrap();
+        assert_eq!((corner.red(), corner.alpha()), (255, 255), "the background is white");
+    }
+
+    #[test]
+    fn large_pictures_are_not_doubled() {
+        let large = Picture::new(String::new(), 6_000, 5_000);
+        assert!(large.sharp_scale() < 1.2);
+        assert_eq!(sample().sharp_scale(), 2.0);
+    }
+
+    #[test]
+    fn without_fonts_the_error_says_what_to_install() {
+        let error = sample().rasterise(Database::new(), 1.0).unwrap_err();
+        assert_eq!(error, DrawError::NoFonts);
+        assert!(error.to_string().contains("fonts-dejavu-core, or write .svg"));
+    }
+
+    #[test]
+    fn any_font_stands_in_for_the_ones_that_are_not_installed() {
+        let mut fonts = Database::new();
+        fonts.load_system_fonts();
+        let others: Vec<_> = fonts
+            .faces()
+            .filter(|face| face.families.iter().all(|(name, _)| name != "DejaVu Sans Mono"))
+            .map(|face| face.id)
+            .collect();
+        others.into_iter().for_each(|id| fonts.remove_face(id));
+        let png = decode(&sample().rasterise(fonts, 1.0).unwrap());
+        assert!(png.pixels().iter().any(|pixel| pixel.red() < 128));
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        for scale in [0.0, -1.0, f32::NAN, 1e9] {
+            assert!(matches!(sample().png(scale), Err(DrawError::Size { .. })), "{scale}");
+        }
+    }
+}
