@@ -40,8 +40,10 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod maekawa;
 mod ricart_agrawala;
 
+pub use maekawa::Maekawa;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
 pub use spec::{Spec, SpecError};

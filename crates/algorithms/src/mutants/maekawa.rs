@@ -1,0 +1,154 @@
+//! Broken variants of Maekawa.
+
+use catraca_core::{Algorithm, Effects, Fence, NodeId, Phase, Stamp};
+use catraca_topology::Quorums;
+
+use super::Mutation;
+use crate::maekawa::{Maekawa, Msg};
+
+pub(crate) const ALL: &[&dyn Mutation<Maekawa>] =
+    &[&NoDisplacedFailed, &DeafToFailed, &GrantWhileLocked, &YieldInside, &FenceNotReturned];
+
+/// Fails newcomers only, as the algorithm was first published.
+struct NoDisplacedFailed;
+
+impl Mutation<Maekawa> for NoDisplacedFailed {
+    fn name(&self) -> &'static str {
+        "no-displaced-failed"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "the best of the waiting requests is not told when a better one displaces it"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Maekawa,
+        config: &Quorums,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        if let (&Msg::Request(time), Some(locked)) = (&message, node.locked) {
+            let theirs = Stamp { time, node: from };
+            if node.waiting.last().is_some_and(|&best| theirs < best && best < locked) {
+                node.clock.witness(time);
+                return node.enqueue(theirs);
+            }
+        }
+        node.on_message(config, from, message, out);
+    }
+}
+
+/// Takes no notice of FAILED, and so never yields to anybody.
+struct DeafToFailed;
+
+impl Mutation<Maekawa> for DeafToFailed {
+    fn name(&self) -> &'static str {
+        "deaf-to-failed"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a requester never yields, because it takes no notice of FAILED"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Maekawa,
+        config: &Quorums,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        if !matches!(message, Msg::Failed(_)) {
+            node.on_message(config, from, message, out);
+        }
+    }
+}
+
+/// Grants to everybody who asks.
+struct GrantWhileLocked;
+
+impl Mutation<Maekawa> for GrantWhileLocked {
+    fn name(&self) -> &'static str {
+        "grant-while-locked"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "an arbiter that is locked for one request grants to others too"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Maekawa,
+        config: &Quorums,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Request(time) if node.locked.is_some() => {
+                node.clock.witness(time);
+                out.send(from, Msg::Grant { time, fence: node.fence });
+            }
+            _ => node.on_message(config, from, message, out),
+        }
+    }
+}
+
+/// Gives the lock back although it relies on it.
+struct YieldInside;
+
+impl Mutation<Maekawa> for YieldInside {
+    fn name(&self) -> &'static str {
+        "yield-inside"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node yields to an INQUIRE while it is inside"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Maekawa,
+        config: &Quorums,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Inquire(time) if node.phase == Phase::Inside && time == node.requested => {
+                out.send(from, Msg::Yield(time));
+            }
+            _ => node.on_message(config, from, message, out),
+        }
+    }
+}
+
+/// Does not learn the fence of the entry that is over.
+struct FenceNotReturned;
+
+impl Mutation<Maekawa> for FenceNotReturned {
+    fn name(&self) -> &'static str {
+        "fence-not-returned"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a RELEASE does not bring the new fence to the arbiters"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Maekawa,
+        config: &Quorums,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        let message = match message {
+            Msg::Release { time, .. } => Msg::Release { time, fence: Fence::NONE },
+            other => other,
+        };
+        node.on_message(config, from, message, out);
+    }
+}
