@@ -40,8 +40,14 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod carvalho_roucairol;
+mod coordinator;
+mod lamport;
 mod ricart_agrawala;
 
+pub use carvalho_roucairol::CarvalhoRoucairol;
+pub use coordinator::Coordinator;
+pub use lamport::Lamport;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
 pub use spec::{Spec, SpecError};
