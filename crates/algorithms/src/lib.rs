@@ -40,9 +40,15 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod carvalho_roucairol;
+mod coordinator;
+mod lamport;
 mod maekawa;
 mod ricart_agrawala;
 
+pub use carvalho_roucairol::CarvalhoRoucairol;
+pub use coordinator::Coordinator;
+pub use lamport::Lamport;
 pub use maekawa::Maekawa;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;

@@ -3,6 +3,9 @@
 //! A mutation replaces one handler of a correct algorithm and leaves the rest alone, so the
 //! algorithms themselves carry no trace of their mutants.
 
+pub(crate) mod carvalho_roucairol;
+pub(crate) mod coordinator;
+pub(crate) mod lamport;
 pub(crate) mod maekawa;
 pub(crate) mod ricart_agrawala;
 

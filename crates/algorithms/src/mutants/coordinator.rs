@@ -1,0 +1,64 @@
+//! Broken variants of the coordinator.
+
+use catraca_core::{Algorithm, Effects, NodeId};
+use catraca_topology::Members;
+
+use super::Mutation;
+use crate::coordinator::{Coordinator, Msg};
+
+pub(crate) const ALL: &[&dyn Mutation<Coordinator>] =
+    &[&GrantsWithoutWaiting, &ForgetsQueueOnRelease];
+
+/// Takes the critical section for free whenever a request arrives.
+struct GrantsWithoutWaiting;
+
+impl Mutation<Coordinator> for GrantsWithoutWaiting {
+    fn name(&self) -> &'static str {
+        "grants-without-waiting"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "the coordinator grants a request although somebody is inside"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Coordinator,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        if let (Msg::Request, Some(desk)) = (&message, &mut node.desk) {
+            desk.holder = None;
+        }
+        node.on_message(config, from, message, out);
+    }
+}
+
+/// Looks at the queue when a request arrives, but not when the holder leaves.
+struct ForgetsQueueOnRelease;
+
+impl Mutation<Coordinator> for ForgetsQueueOnRelease {
+    fn name(&self) -> &'static str {
+        "forgets-queue-on-release"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a release does not let the next one in"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Coordinator,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match (&message, &mut node.desk) {
+            (Msg::Release, Some(desk)) => desk.holder = None,
+            _ => node.on_message(config, from, message, out),
+        }
+    }
+}

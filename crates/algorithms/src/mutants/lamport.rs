@@ -1,0 +1,80 @@
+//! Broken variants of Lamport's algorithm.
+
+use catraca_core::{Algorithm, Claim, Effects, NodeId, Phase};
+use catraca_topology::Members;
+
+use super::Mutation;
+use crate::lamport::{Lamport, Msg};
+
+pub(crate) const ALL: &[&dyn Mutation<Lamport>] = &[&EntersUnheard, &NoTieBreak, &ReleaseNotSent];
+
+/// Keeps rule L2 and drops rule L1.
+struct EntersUnheard;
+
+impl Mutation<Lamport> for EntersUnheard {
+    fn name(&self) -> &'static str {
+        "enters-unheard"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node enters as soon as it heads its own queue, without having heard from the others"
+    }
+
+    fn on_request(
+        &self,
+        node: &mut Lamport,
+        config: &Members,
+        claim: Claim,
+        out: &mut Effects<Msg>,
+    ) {
+        node.on_request(config, claim, out);
+        node.heard = NodeId::all(config.nodes).collect();
+        node.awaited = 0;
+        node.enter_if_first(config, out);
+    }
+}
+
+/// Takes its own request for the first among those of the same time.
+struct NoTieBreak;
+
+impl Mutation<Lamport> for NoTieBreak {
+    fn name(&self) -> &'static str {
+        "no-tie-break"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "two requests with the same time each head their own queue; the ids do not decide"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Lamport,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        node.on_message(config, from, message, out);
+        let is_tied = node.queue.front().is_some_and(|first| first.time == node.requested);
+        if node.phase == Phase::Waiting && node.awaited == 0 && is_tied {
+            node.enter(config, out);
+        }
+    }
+}
+
+/// Takes its request out of its own queue and tells nobody.
+struct ReleaseNotSent;
+
+impl Mutation<Lamport> for ReleaseNotSent {
+    fn name(&self) -> &'static str {
+        "release-not-sent"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node that leaves does not tell the others"
+    }
+
+    fn on_release(&self, node: &mut Lamport, config: &Members, _out: &mut Effects<Msg>) {
+        node.on_release(config, &mut Effects::new());
+    }
+}
