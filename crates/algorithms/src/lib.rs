@@ -40,8 +40,14 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod raymond;
 mod ricart_agrawala;
+mod singhal;
+mod suzuki_kasami;
 
+pub use raymond::Raymond;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
+pub use singhal::Singhal;
 pub use spec::{Spec, SpecError};
+pub use suzuki_kasami::SuzukiKasami;

@@ -3,7 +3,10 @@
 //! A mutation replaces one handler of a correct algorithm and leaves the rest alone, so the
 //! algorithms themselves carry no trace of their mutants.
 
+pub(crate) mod raymond;
 pub(crate) mod ricart_agrawala;
+pub(crate) mod singhal;
+pub(crate) mod suzuki_kasami;
 
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
 

@@ -5,7 +5,7 @@ use core::fmt;
 use catraca_core::Algorithm;
 
 use crate::mutants::Mutation;
-use crate::{RicartAgrawala, Spec, SpecError};
+use crate::{Raymond, RicartAgrawala, Singhal, Spec, SpecError, SuzukiKasami};
 
 /// How an algorithm decides who enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ macro_rules! algorithms {
     };
 }
 
-algorithms![RicartAgrawala];
+algorithms![RicartAgrawala, SuzukiKasami, Singhal, Raymond];
 
 /// The catalogue's line for `name`.
 pub fn entry(name: &str) -> Option<&'static Entry> {
