@@ -44,12 +44,18 @@ mod carvalho_roucairol;
 mod coordinator;
 mod lamport;
 mod maekawa;
+mod raymond;
 mod ricart_agrawala;
+mod singhal;
+mod suzuki_kasami;
 
 pub use carvalho_roucairol::CarvalhoRoucairol;
 pub use coordinator::Coordinator;
 pub use lamport::Lamport;
 pub use maekawa::Maekawa;
+pub use raymond::Raymond;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
+pub use singhal::Singhal;
 pub use spec::{Spec, SpecError};
+pub use suzuki_kasami::SuzukiKasami;

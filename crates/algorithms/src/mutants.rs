@@ -7,7 +7,10 @@ pub(crate) mod carvalho_roucairol;
 pub(crate) mod coordinator;
 pub(crate) mod lamport;
 pub(crate) mod maekawa;
+pub(crate) mod raymond;
 pub(crate) mod ricart_agrawala;
+pub(crate) mod singhal;
+pub(crate) mod suzuki_kasami;
 
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
 

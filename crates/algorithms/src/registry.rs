@@ -5,7 +5,10 @@ use core::fmt;
 use catraca_core::Algorithm;
 
 use crate::mutants::Mutation;
-use crate::{CarvalhoRoucairol, Coordinator, Lamport, Maekawa, RicartAgrawala, Spec, SpecError};
+use crate::{
+    CarvalhoRoucairol, Coordinator, Lamport, Maekawa, Raymond, RicartAgrawala, Singhal, Spec,
+    SpecError, SuzukiKasami,
+};
 
 /// How an algorithm decides who enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +194,16 @@ macro_rules! algorithms {
     };
 }
 
-algorithms![Coordinator, Lamport, RicartAgrawala, CarvalhoRoucairol, Maekawa];
+algorithms![
+    Coordinator,
+    Lamport,
+    RicartAgrawala,
+    CarvalhoRoucairol,
+    Maekawa,
+    SuzukiKasami,
+    Singhal,
+    Raymond
+];
 
 /// The catalogue's line for `name`.
 pub fn entry(name: &str) -> Option<&'static Entry> {

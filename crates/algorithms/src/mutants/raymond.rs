@@ -1,0 +1,85 @@
+//! Broken variants of Raymond's tree.
+
+use catraca_core::{Algorithm, Effects, Fence, NodeId};
+use catraca_topology::Tree;
+
+use super::Mutation;
+use crate::raymond::{Msg, Raymond};
+
+pub(crate) const ALL: &[&dyn Mutation<Raymond>] =
+    &[&TokenCloned, &ForgetsToAskAgain, &FenceLeftBehind];
+
+/// Sends a copy of its token and keeps it.
+struct TokenCloned;
+
+impl Mutation<Raymond> for TokenCloned {
+    fn name(&self) -> &'static str {
+        "token-cloned"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "an idle holder that is asked sends a copy of the token and keeps its own"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Raymond,
+        config: &Tree,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        let (had, fence) = (node.holds_token(), node.fence);
+        node.on_message(config, from, message, out);
+        if had && !node.holds_token() {
+            node.holder = node.me;
+            node.fence = fence;
+        }
+    }
+}
+
+/// Sends the token away without a request behind it for those who still wait.
+struct ForgetsToAskAgain;
+
+impl Mutation<Raymond> for ForgetsToAskAgain {
+    fn name(&self) -> &'static str {
+        "forgets-to-ask-again"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a leaving node sends no request behind the token for the rest of its queue"
+    }
+
+    fn on_release(&self, node: &mut Raymond, _config: &Tree, out: &mut Effects<Msg>) {
+        node.using = false;
+        node.assign_privilege(out);
+    }
+}
+
+/// Takes the token without the count that came with it.
+struct FenceLeftBehind;
+
+impl Mutation<Raymond> for FenceLeftBehind {
+    fn name(&self) -> &'static str {
+        "fence-left-behind"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node that gets the token begins to count entries anew"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Raymond,
+        config: &Tree,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        let message = match message {
+            Msg::Token(_) => Msg::Token(Fence::NONE),
+            Msg::Request => Msg::Request,
+        };
+        node.on_message(config, from, message, out);
+    }
+}

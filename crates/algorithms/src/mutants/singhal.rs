@@ -1,0 +1,151 @@
+//! Broken variants of Singhal's heuristic.
+
+use catraca_core::{Algorithm, Effects, NodeId, Start};
+use catraca_topology::Members;
+
+use super::Mutation;
+use crate::singhal::{Msg, Singhal, Site};
+
+pub(crate) const ALL: &[&dyn Mutation<Singhal>] =
+    &[&NoStaircase, &TokenCloned, &NeverAsksBack, &DropsOutdated, &LearnsOnLeaving];
+
+/// Starts with the guess that nobody is requesting.
+struct NoStaircase;
+
+impl Mutation<Singhal> for NoStaircase {
+    fn name(&self) -> &'static str {
+        "no-staircase"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "at the start everybody takes everybody for idle, so a requester asks nobody"
+    }
+
+    fn create(&self, me: NodeId, config: &Members, start: &Start) -> Singhal {
+        let mut node = Singhal::new(me, config, start);
+        for site in node.sv.iter_mut().filter(|site| **site == Site::Requesting) {
+            *site = Site::Neither;
+        }
+        node
+    }
+}
+
+/// Sends a copy of its token and keeps it.
+struct TokenCloned;
+
+impl Mutation<Singhal> for TokenCloned {
+    fn name(&self) -> &'static str {
+        "token-cloned"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "an idle holder that is asked sends a copy of the token and keeps its own"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Singhal,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        let kept = node.token.clone();
+        node.on_message(config, from, message, out);
+        if node.token.is_none() && kept.is_some() {
+            node.token = kept;
+            node.sv[node.me.index()] = Site::Holding;
+        }
+    }
+}
+
+/// Takes note of other requesters without asking them.
+struct NeverAsksBack;
+
+impl Mutation<Singhal> for NeverAsksBack {
+    fn name(&self) -> &'static str {
+        "never-asks-back"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a waiting node does not ask a requester that it had taken for idle"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Singhal,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        if let (Msg::Request(_), Site::Requesting) = (&message, node.sv[node.me.index()]) {
+            // Whoever is known to be requesting is not asked back.
+            node.sv[from.index()] = Site::Requesting;
+        }
+        node.on_message(config, from, message, out);
+    }
+}
+
+/// Takes no notice of outdated requests, as the usual rules do.
+struct DropsOutdated;
+
+impl Mutation<Singhal> for DropsOutdated {
+    fn name(&self) -> &'static str {
+        "drops-outdated"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a request that the token was faster than is dropped, as the usual rules have it"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Singhal,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Request(number) if number <= node.sn[from.index()] => {}
+            _ => node.on_message(config, from, message, out),
+        }
+    }
+}
+
+/// Learns from the token when it leaves, as the usual rules do.
+struct LearnsOnLeaving;
+
+impl Mutation<Singhal> for LearnsOnLeaving {
+    fn name(&self) -> &'static str {
+        "learns-on-leaving"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node learns from the token on leaving, and forgets who asked while it was inside"
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Singhal,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Token(token) => node.enter(token, out),
+            Msg::Request(_) => node.on_message(config, from, message, out),
+        }
+    }
+
+    fn on_release(&self, node: &mut Singhal, config: &Members, out: &mut Effects<Msg>) {
+        if let Some(mut token) = node.token.take() {
+            node.tell(&mut token);
+            node.learn(&token);
+            node.token = Some(token);
+        }
+        node.on_release(config, out);
+    }
+}
