@@ -1,0 +1,98 @@
+//! From a path through the state space to a trace for people.
+
+use catraca_algorithms::Spec;
+use catraca_core::{Algorithm, Effect, Effects, Envelope, Input, NodeId};
+use catraca_trace::{Event, Header, Origin, Recorder, SendId, Trace};
+use stateright::Model;
+
+use crate::explore::Violation;
+use crate::model::GroupModel;
+use crate::property;
+use crate::world::World;
+
+/// Walks `path` (which action to take in each world) and records it.
+pub(crate) fn violation<A: Algorithm>(
+    model: &GroupModel<A>,
+    spec: &Spec,
+    property: &'static str,
+    path: &[usize],
+) -> Violation {
+    let mut walk = Walk::new(model);
+    walk.start();
+    let mut actions = Vec::new();
+    for (index, &choice) in path.iter().enumerate() {
+        actions.clear();
+        model.actions(&walk.world, &mut actions);
+        let (node, input) = walk.world.take(actions[choice]);
+        walk.step(index as u64 + 1, node, input);
+    }
+    // The search evaluated the same property in the same world.
+    let what = property::explain(property, model, &walk.world).err().unwrap_or_default();
+    let mut header = Header::new(Origin::Check, spec.clone(), 1);
+    header.violation = Some(format!("{property}: {what}"));
+    Violation { property, what, trace: Trace { header, events: walk.events } }
+}
+
+struct Walk<'a, A: Algorithm> {
+    model: &'a GroupModel<A>,
+    world: World<A>,
+    recorder: Recorder,
+    /// What is on its way, in the order of sending.
+    sent: Vec<(SendId, Envelope<A::Message>)>,
+    next_id: u64,
+    events: Vec<Event>,
+}
+
+impl<'a, A: Algorithm> Walk<'a, A> {
+    fn new(model: &'a GroupModel<A>) -> Self {
+        Walk {
+            model,
+            world: World::new(&model.config, model.nodes, &model.start, model.requests),
+            recorder: Recorder::new(),
+            sent: Vec::new(),
+            next_id: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// The first world is at step 0. Nodes to which starting means nothing are not mentioned.
+    fn start(&mut self) {
+        for node in NodeId::all(self.model.nodes) {
+            let before = self.world.nodes()[node.index()].clone();
+            let effects = self.step(0, node, Input::Start);
+            if effects == 0 && before == self.world.nodes()[node.index()] {
+                self.events.pop();
+            }
+        }
+    }
+
+    /// Takes and records one step; returns how many effects it had.
+    fn step(&mut self, at: u64, node: NodeId, input: Input<A::Message>) -> usize {
+        let delivers = self.delivered(node, &input);
+        let mut out = Effects::new();
+        self.world.step(&self.model.config, node, input.clone(), &mut out);
+        let step = self.recorder.step(at, node, &input, delivers, out.as_slice());
+        self.events.push(Event::Step(step));
+        for effect in out.as_slice() {
+            if let Effect::Send { to, message } = effect {
+                let envelope = Envelope { from: node, to: *to, message: message.clone() };
+                self.sent.push((SendId(self.next_id), envelope));
+                self.next_id += 1;
+            }
+        }
+        let effects = out.as_slice().len();
+        self.world.carry_out(self.model.network, node, &mut out);
+        effects
+    }
+
+    /// The number of the message that `input` brings. Of equal ones the oldest: in a FIFO channel
+    /// it is the one, and in a bag it makes no difference.
+    fn delivered(&mut self, to: NodeId, input: &Input<A::Message>) -> Option<SendId> {
+        let Input::Message { from, message } = input else { return None };
+        let same = |(_, it): &(SendId, Envelope<A::Message>)| {
+            it.from == *from && it.to == to && it.message == *message
+        };
+        let place = self.sent.iter().position(same)?;
+        Some(self.sent.remove(place).0)
+    }
+}

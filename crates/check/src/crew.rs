@@ -1,0 +1,92 @@
+//! Sharing a list of jobs among threads.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Does all `jobs` on up to `threads` threads, this one included. The results come in the order of
+/// the jobs, whoever did them. All threads have ended when it returns.
+///
+/// `pulse` is called on this thread before each of its jobs; once it breaks off, no more jobs are
+/// begun, and its reason comes with the results there are.
+pub(crate) fn share<T, R, B>(
+    threads: usize,
+    jobs: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+    mut pulse: impl FnMut() -> ControlFlow<B>,
+) -> (Vec<R>, ControlFlow<B>)
+where
+    T: Send,
+    R: Send,
+{
+    let helpers = threads.min(jobs.len()).saturating_sub(1);
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    // A function of its own, so that the lock is not held while the job is done.
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let cancel = || queue.lock().unwrap_or_else(PoisonError::into_inner).by_ref().for_each(drop);
+    let help = || {
+        let mut done = Vec::new();
+        while let Some((place, job)) = next() {
+            done.push((place, work(job)));
+        }
+        done
+    };
+    let (mut done, flow) = thread::scope(|scope| {
+        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(help)).collect();
+        let mut done = Vec::new();
+        let mut flow = ControlFlow::Continue(());
+        while let Some((place, job)) = next() {
+            flow = pulse();
+            if flow.is_break() {
+                cancel();
+                break;
+            }
+            done.push((place, work(job)));
+        }
+        for helper in helpers {
+            done.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        (done, flow)
+    });
+    done.sort_unstable_by_key(|&(place, _)| place);
+    (done.into_iter().map(|(_, result)| result).collect(), flow)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs_whatever_the_number_of_threads() {
+        let squares: Vec<u64> = (0..500).map(|n| n * n).collect();
+        for threads in [0, 1, 2, 7] {
+            let on = || ControlFlow::<()>::Continue(());
+            let (results, flow) = share(threads, (0..500).collect(), |n: u64| n * n, on);
+            assert_eq!((results, flow), (squares.clone(), ControlFlow::Continue(())));
+        }
+    }
+
+    #[test]
+    fn no_job_is_begun_after_the_pulse_has_broken_off() {
+        const JOBS: usize = 1000;
+        for threads in [1, 2] {
+            let enough = AtomicBool::new(false);
+            // The helper cannot get ahead of the pulse.
+            let work = |_| {
+                while !enough.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+            };
+            let off = || {
+                enough.store(true, Ordering::Relaxed);
+                ControlFlow::Break("enough")
+            };
+            let (results, flow) = share(threads, vec![(); JOBS], work, off);
+            assert_eq!(flow, ControlFlow::Break("enough"));
+            assert!(results.len() < JOBS);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The group as a [`stateright::Model`].
+
+use catraca_core::{Algorithm, Effects, Input, NodeId, Start};
+use stateright::{Model, Property};
+
+use crate::Network;
+use crate::property;
+use crate::world::{Action, World};
+
+/// A group of nodes of `A`, their applications and the network between them.
+pub struct GroupModel<A: Algorithm> {
+    /// What all nodes share.
+    pub config: A::Config,
+    /// How many nodes.
+    pub nodes: u32,
+    /// Who is inside already, and where the token is.
+    pub start: Start,
+    /// How many requests each application makes.
+    pub requests: u32,
+    /// In which order messages may arrive.
+    pub network: Network,
+}
+
+impl<A: Algorithm> GroupModel<A> {
+    /// The world in which everything begins: the nodes are created and have been told to start.
+    pub fn first_world(&self) -> World<A> {
+        let mut world = World::new(&self.config, self.nodes, &self.start, self.requests);
+        let mut out = Effects::new();
+        for node in NodeId::all(self.nodes) {
+            world.step(&self.config, node, Input::Start, &mut out);
+            world.carry_out(self.network, node, &mut out);
+        }
+        world
+    }
+}
+
+impl<A: Algorithm> Model for GroupModel<A> {
+    type State = World<A>;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World<A>> {
+        vec![self.first_world()]
+    }
+
+    fn actions(&self, world: &World<A>, actions: &mut Vec<Action>) {
+        world.actions(self.network, actions);
+    }
+
+    fn next_state(&self, world: &World<A>, action: Action) -> Option<World<A>> {
+        let mut next = world.clone();
+        let (node, input) = next.take(action);
+        let mut out = Effects::new();
+        next.step(&self.config, node, input, &mut out);
+        next.carry_out(self.network, node, &mut out);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        property::all()
+    }
+}

@@ -1,0 +1,116 @@
+//! The registered algorithms: pinned counts, and mutants that have to be caught.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::BTreeMap;
+
+use catraca_algorithms::{Spec, registry};
+use catraca_check::{Network, Options, Report, Verdict, Violation, check, property};
+use catraca_core::{Input, NodeId, Start};
+use catraca_trace::{Event, Outcome, SendId, replay};
+
+fn run(spec: &Spec, network: Network, threads: usize) -> Report {
+    let options = Options { network, threads, ..Options::of(spec).unwrap() };
+    check(spec, &options, &mut |_| {}).unwrap()
+}
+
+/// States, states with repetitions, and depth, of a group in which every property holds.
+fn counts(spec: &Spec, network: Network) -> (u64, u64, usize) {
+    let report = run(spec, network, 2);
+    assert_eq!(report.verdict, Verdict::Holds, "{spec:?} {network}");
+    (report.states, report.generated, report.depth)
+}
+
+fn violation(spec: &Spec) -> Violation {
+    let report = run(spec, Network::of(spec).unwrap(), 2);
+    match report.verdict {
+        Verdict::Violated(violation) => *violation,
+        other => panic!("{spec:?}: {other:?} after {} states", report.states),
+    }
+}
+
+#[test]
+fn ricart_agrawala_holds_and_has_exactly_these_states() {
+    let (fifo, any) = (Network::Fifo, Network::Any);
+    let two = Spec::new("ricart-agrawala", 2);
+    let three = Spec::new("ricart-agrawala", 3);
+    let inside = |spec: &Spec| spec.clone().starting(Start::inside(NodeId(1)));
+    assert_eq!(counts(&two, fifo), (151, 207, 16));
+    assert_eq!(counts(&two, any), (179, 264, 16));
+    assert_eq!(counts(&inside(&two), fifo), (154, 212, 17));
+    assert_eq!(counts(&inside(&two), any), (182, 269, 17));
+    assert_eq!(counts(&three, fifo), (39_180, 108_031, 36));
+    assert_eq!(counts(&three, any), (58_849, 197_093, 36));
+    assert_eq!(counts(&inside(&three), fifo), (39_237, 108_196, 37));
+    assert_eq!(counts(&inside(&three), any), (58_918, 197_306, 37));
+}
+
+#[test]
+fn every_algorithm_holds_on_two_nodes() {
+    for entry in registry::ENTRIES {
+        let spec = Spec::new(entry.name, 2);
+        let report = run(&spec, Network::of(&spec).unwrap(), 2);
+        assert_eq!(report.verdict, Verdict::Holds, "{}", entry.name);
+    }
+}
+
+#[test]
+fn both_mutants_of_ricart_agrawala_let_two_nodes_in() {
+    let spec = Spec::new("ricart-agrawala", 2);
+    let tie = violation(&spec.clone().broken("no-tie-break"));
+    assert_eq!((tie.property, tie.trace.events.len()), (property::MUTUAL_EXCLUSION, 6));
+    let inside = violation(&spec.broken("reply-while-inside"));
+    assert_eq!((inside.property, inside.trace.events.len()), (property::MUTUAL_EXCLUSION, 6));
+}
+
+#[test]
+fn every_mutant_is_caught_and_its_trace_replays_to_the_same_violation() {
+    for entry in registry::ENTRIES {
+        for (mutant, _) in registry::mutants(entry.name) {
+            let found = violation(&Spec::new(entry.name, 3).broken(mutant));
+            let replayed = replay(&found.trace).unwrap();
+            assert_eq!(replayed.difference, None, "{} {mutant}", entry.name);
+            assert_eq!(replayed.steps, found.trace.events.len());
+            if found.property == property::MUTUAL_EXCLUSION {
+                let first = replayed.violations.first().map(|(event, _)| *event);
+                assert_eq!(first, Some(replayed.steps), "{} {mutant}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_are_counted_from_one_and_every_delivery_names_the_send_it_delivers() {
+    let trace = violation(&Spec::new("ricart-agrawala", 3).broken("reply-while-inside")).trace;
+    let mut on_their_way = BTreeMap::new();
+    let mut deliveries = 0;
+    for (index, event) in trace.events.iter().enumerate() {
+        let Event::Step(step) = event else { panic!("{event:?}") };
+        assert_eq!(step.at, index as u64 + 1);
+        if let Input::Message { from, message } = &step.input {
+            deliveries += 1;
+            let sent = on_their_way.remove(&step.delivers.unwrap()).unwrap();
+            assert_eq!(sent, (*from, step.node, message.clone()));
+        }
+        for outcome in &step.outcomes {
+            if let Outcome::Send { id: SendId(id), to, message } = outcome {
+                on_their_way.insert(SendId(*id), (step.node, *to, message.clone()));
+            }
+        }
+    }
+    assert!(deliveries > 0);
+}
+
+#[test]
+fn the_number_of_threads_leaves_no_mark_on_the_report() {
+    let sound = Spec::new("ricart-agrawala", 3);
+    for spec in [sound.clone(), sound.broken("no-tie-break")] {
+        let reports: Vec<Report> = [1, 2, 5]
+            .map(|threads| Report {
+                elapsed: Default::default(),
+                ..run(&spec, Network::Any, threads)
+            })
+            .into();
+        assert_eq!(reports[0], reports[1]);
+        assert_eq!(reports[0], reports[2]);
+    }
+}
