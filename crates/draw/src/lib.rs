@@ -9,7 +9,7 @@
 //! ```
 //! use std::path::Path;
 //!
-//! use catraca_draw::{Axis, Chart, Series, chart_column};
+//! use catraca_draw::{Axis, Chart, Format, Series, chart_column};
 //!
 //! let line = |name: &str, messages: fn(f64) -> f64| Series {
 //!     name: name.to_owned(),
@@ -25,7 +25,7 @@
 //!     ],
 //! }]);
 //! assert!(picture.svg().contains("naimi-trehel"));
-//! assert_eq!(picture.encode(Path::new("messages.svg"))?, picture.svg().as_bytes());
+//! assert_eq!(picture.encode(Format::of(Path::new("messages.svg"))?)?, picture.svg().as_bytes());
 //! # Ok::<(), catraca_draw::DrawError>(())
 //! ```
 
@@ -46,4 +46,4 @@ mod ticks;
 pub use axis::{Axis, Scale};
 pub use chart::{Chart, Series, chart_column};
 pub use diagram::{DiagramOptions, space_time};
-pub use picture::{DrawError, Picture};
+pub use picture::{DrawError, Format, Picture};

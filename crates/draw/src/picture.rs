@@ -107,13 +107,11 @@ impl Picture {
         self.rasterise(fonts, scale)
     }
 
-    /// The contents of the file `path`: its ending says whether SVG or PNG.
-    pub fn encode(&self, path: &Path) -> Result<Vec<u8>, DrawError> {
-        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
-        match ending.as_ref().and_then(|ending| ending.to_str()) {
-            Some("svg") => Ok(self.svg.clone().into_bytes()),
-            Some("png") => self.png(self.sharp_scale()),
-            _ => Err(DrawError::Extension),
+    /// The contents of a file in this format.
+    pub fn encode(&self, format: Format) -> Result<Vec<u8>, DrawError> {
+        match format {
+            Format::Svg => Ok(self.svg.clone().into_bytes()),
+            Format::Png => self.png(self.sharp_scale()),
         }
     }
 
@@ -133,6 +131,27 @@ impl Picture {
             .map_err(|error| DrawError::Render(error.to_string()))?;
         resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
         pixels.encode_png().map_err(|error| DrawError::Render(error.to_string()))
+    }
+}
+
+/// The formats that pictures are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines and letters, sharp at any size.
+    Svg,
+    /// Dots.
+    Png,
+}
+
+impl Format {
+    /// The format that the name of a file asks for.
+    pub fn of(path: &Path) -> Result<Self, DrawError> {
+        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+        match ending.as_ref().and_then(|ending| ending.to_str()) {
+            Some("svg") => Ok(Format::Svg),
+            Some("png") => Ok(Format::Png),
+            _ => Err(DrawError::Extension),
+        }
     }
 }
 
@@ -167,13 +186,14 @@ mod tests {
 
     #[test]
     fn the_file_name_chooses_the_format() {
-        let svg = sample().encode(Path::new("a.SVG")).unwrap();
-        assert_eq!(svg, sample().svg().as_bytes());
-        let png = decode(&sample().encode(Path::new("a.Png")).unwrap());
-        assert_eq!((png.width(), png.height()), (240, 80));
+        assert_eq!(Format::of(Path::new("a.SVG")), Ok(Format::Svg));
+        assert_eq!(Format::of(Path::new("a.Png")), Ok(Format::Png));
         for name in ["a.pdf", "a", "png"] {
-            assert_eq!(sample().encode(Path::new(name)), Err(DrawError::Extension));
+            assert_eq!(Format::of(Path::new(name)), Err(DrawError::Extension));
         }
+        assert_eq!(sample().encode(Format::Svg).unwrap(), sample().svg().as_bytes());
+        let png = decode(&sample().encode(Format::Png).unwrap());
+        assert_eq!((png.width(), png.height()), (240, 80));
         assert!(DrawError::Extension.to_string().contains(".svg or .png"));
     }
 

@@ -121,7 +121,7 @@ impl Trace {
         for event in &self.events {
             writer.event(event)?;
         }
-        writer.finish()
+        writer.finish().map(drop)
     }
 }
 
@@ -159,9 +159,10 @@ impl<W: Write> Writer<W> {
         self.out.write_all(b"\n")
     }
 
-    /// Flushes everything.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.out.flush()
+    /// Flushes everything and gives the output back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
     }
 }
 

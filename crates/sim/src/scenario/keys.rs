@@ -119,6 +119,8 @@ pub const KEYS: &[Key] = &[
     ),
     one("output.trace", "trace", "FILE", "writes every step"),
     one("output.diagram", "diagram", "FILE", "draws the space-time diagram, .svg or .png"),
+    one("output.from", "from", "TIME", "draws only from this time on"),
+    one("output.to", "to", "TIME", "draws only up to this time"),
     one("output.json", "json", "FILE", "writes the figures as JSON"),
 ];
 

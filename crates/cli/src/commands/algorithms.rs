@@ -1,0 +1,82 @@
+//! `catraca algorithms`: the catalogue.
+
+use std::io::Write;
+
+use catraca_algorithms::registry::{self, ENTRIES};
+use catraca_algorithms::{Entry, SpecError};
+
+use crate::Outcome;
+use crate::table::{Align, Table};
+
+/// Lists the algorithms, or tells all about one.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The algorithm to tell all about.
+    name: Option<String>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        match self.name {
+            None => list(),
+            Some(name) => match registry::entry(&name) {
+                Some(entry) => describe(entry),
+                None => Err(SpecError::UnknownAlgorithm(name).into()),
+            },
+        }
+    }
+}
+
+fn list() -> Outcome {
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("kind", Align::Left),
+        ("channels", Align::Left),
+        ("messages per entry", Align::Left),
+        ("delay", Align::Left),
+        ("source", Align::Left),
+    ]);
+    for entry in ENTRIES {
+        table.row(vec![
+            entry.name.to_string(),
+            entry.family.to_string(),
+            entry.channels.to_string(),
+            entry.messages.to_string(),
+            entry.delay.to_string(),
+            entry.source.to_string(),
+        ]);
+    }
+    let mut out = std::io::stdout().lock();
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(
+        out,
+        "\nN nodes, T the mean message delay. 'catraca algorithms NAME' tells all about one."
+    )?;
+    Ok(())
+}
+
+fn describe(entry: &Entry) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}: {}\n", entry.name, entry.title)?;
+    for line in entry.header() {
+        writeln!(out, "{}", line.replace("**", "").replace('`', ""))?;
+    }
+    let parameters = match entry.parameters {
+        [] => "none".to_string(),
+        some => some.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", "),
+    };
+    writeln!(out, "\nKind:        {}", entry.family)?;
+    writeln!(out, "Channels:    {}", entry.channels)?;
+    writeln!(out, "Messages:    {} per entry", entry.messages)?;
+    writeln!(out, "Delay:       {}", entry.delay)?;
+    writeln!(out, "Fence:       {}", entry.fence)?;
+    writeln!(out, "Parameters:  {parameters}")?;
+    writeln!(out, "Most nodes:  {}", crate::table::grouped(entry.max_nodes.into()))?;
+    writeln!(out, "\nMutants, deliberately broken, for 'catraca check {} --mutant':", entry.name)?;
+    for (name, breaks) in registry::mutants(entry.name) {
+        writeln!(out, "  {name}: {breaks}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! `catraca check`: explores every interleaving.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use catraca_algorithms::Spec;
+use catraca_algorithms::registry::ENTRIES;
+use catraca_check::{Network, Options, Progress, Report, Verdict, Violation, check};
+use catraca_core::{NodeId, Start};
+use catraca_draw::{DiagramOptions, space_time};
+use catraca_topology::{QuorumKind, TreeShape};
+
+use crate::failure::Failure;
+use crate::output::{PendingFile, PendingPicture};
+use crate::table::{Align, Table, grouped};
+use crate::{Outcome, interrupt, progress};
+
+const GIB: u64 = 1 << 30;
+
+/// Explores every interleaving of a small group and says whether anything can go wrong.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The algorithm, or 'all'.
+    algorithm: String,
+    /// How many nodes.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    nodes: u32,
+    /// How many requests each node makes.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    requests: u32,
+    /// fifo, or any: messages may overtake each other [default: what the algorithm needs].
+    #[arg(long, value_name = "ORDER")]
+    network: Option<Network>,
+    /// Where the group begins: idle, inside:NODE or token:NODE.
+    #[arg(long, value_name = "START", default_value = "idle")]
+    start: StartName,
+    /// A deliberately broken variant; 'catraca algorithms NAME' lists them.
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
+    /// For raymond: binary, star, chain, or parents as in -,0,0.
+    #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
+    tree: Option<TreeShape>,
+    /// For maekawa: grid or plane.
+    #[arg(long, value_name = "KIND")]
+    quorum: Option<QuorumKind>,
+    /// How many threads explore [default: all cores]. The result does not depend on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// Gives up at so many GiB of memory [default: four fifths of what is free].
+    #[arg(long, value_name = "GIB")]
+    memory: Option<f64>,
+    /// Gives up after so many different states.
+    #[arg(long, value_name = "N")]
+    states: Option<u64>,
+    /// Where the trace of a violation is written [default: ALGORITHM.trace in this folder].
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Draws the trace of a violation, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    diagram: Option<PathBuf>,
+}
+
+/// A start as it is written on the command line.
+#[derive(Clone)]
+struct StartName(Start);
+
+impl FromStr for StartName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let node = |text: &str| text.parse().map(NodeId).ok();
+        let start = match text.split_once(':') {
+            None if text == "idle" => Some(Start::idle()),
+            Some(("inside", at)) => node(at).map(Start::inside),
+            Some(("token", at)) => node(at).map(Start::token_at),
+            _ => None,
+        };
+        start.map(StartName).ok_or_else(|| "say idle, inside:NODE or token:NODE".to_string())
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let all = self.algorithm == "all";
+        if all && (self.mutant.is_some() || self.tree.is_some() || self.quorum.is_some()) {
+            let message = "--mutant, --tree and --quorum need one algorithm, not 'all'";
+            return Err(Failure::input(message));
+        }
+        let names = match all {
+            true => ENTRIES.iter().map(|entry| entry.name).collect(),
+            false => vec![self.algorithm.as_str()],
+        };
+        let specs: Vec<Spec> = names.into_iter().map(|name| self.spec(name)).collect();
+        for spec in &specs {
+            spec.check()?;
+        }
+        let options: Vec<Options> =
+            specs.iter().map(|spec| self.options(spec)).collect::<Result<_, _>>()?;
+        let diagram = self.diagram.as_deref().map(PendingPicture::create).transpose()?;
+        let mut out = std::io::stdout().lock();
+        let mut table = table();
+        let mut worst = Worst::default();
+        for (spec, options) in specs.iter().zip(&options) {
+            let report = explore(spec, options)?;
+            table.row(row(spec, options, &report));
+            if !worst.note(spec, report) && !all {
+                break;
+            }
+        }
+        for line in table.lines() {
+            writeln!(out, "{line}")?;
+        }
+        self.conclude(worst, diagram, &mut out)
+    }
+
+    fn spec(&self, algorithm: &str) -> Spec {
+        let spec = Spec::new(algorithm, self.nodes).starting(self.start.0.clone());
+        Spec { mutant: self.mutant.clone(), tree: self.tree.clone(), quorum: self.quorum, ..spec }
+    }
+
+    fn options(&self, spec: &Spec) -> Result<Options, Failure> {
+        let defaults = Options::of(spec)?;
+        let memory_limit = match self.memory {
+            None => free_memory().map(|free| free / 5 * 4),
+            Some(gib) if gib > 0.0 && gib.is_finite() => Some((gib * GIB as f64) as u64),
+            Some(gib) => {
+                return Err(Failure::input(format!(
+                    "--memory {gib}: give a positive number of GiB"
+                )));
+            }
+        };
+        Ok(Options {
+            requests: self.requests,
+            network: self.network.unwrap_or(defaults.network),
+            threads: self.threads.map_or(defaults.threads, usize::from),
+            memory_limit,
+            state_limit: self.states,
+            stop: Some(interrupt::flag()),
+        })
+    }
+
+    fn conclude(
+        &self,
+        worst: Worst,
+        diagram: Option<PendingPicture>,
+        out: &mut impl Write,
+    ) -> Outcome {
+        if worst.interrupted {
+            return Err(Failure::Interrupted);
+        }
+        if let Some((spec, violation)) = worst.violation {
+            writeln!(out, "\n{} breaks '{}': {}", name(&spec), violation.property, violation.what)?;
+            let path =
+                self.trace.clone().unwrap_or_else(|| format!("{}.trace", name(&spec)).into());
+            explain(&violation, &path, diagram, out)?;
+            return Err(Failure::Violation);
+        }
+        match worst.gave_up {
+            None => Ok(()),
+            Some(why) => {
+                writeln!(out, "\n{why}")?;
+                Err(Failure::GaveUp)
+            }
+        }
+    }
+}
+
+/// The first violation and the first reason to give up.
+#[derive(Default)]
+struct Worst {
+    violation: Option<(Spec, Violation)>,
+    gave_up: Option<String>,
+    interrupted: bool,
+}
+
+impl Worst {
+    /// Returns whether everything was well.
+    fn note(&mut self, spec: &Spec, report: Report) -> bool {
+        let limit = "every property holds in the states seen so far";
+        match report.verdict {
+            Verdict::Holds => return true,
+            Verdict::Violated(violation) => {
+                self.violation.get_or_insert((spec.clone(), *violation));
+            }
+            Verdict::OutOfMemory { used, limit: allowed } => {
+                let why = format!(
+                    "{}: gave up at {:.1} GiB of the {:.1} GiB allowed; {limit}. Take fewer nodes or requests, or raise --memory.",
+                    name(spec),
+                    used as f64 / GIB as f64,
+                    allowed as f64 / GIB as f64
+                );
+                self.gave_up.get_or_insert(why);
+            }
+            Verdict::TooManyStates { limit: allowed } => {
+                let why = format!(
+                    "{}: gave up after {} states; {limit}. Raise --states to go on.",
+                    name(spec),
+                    grouped(allowed)
+                );
+                self.gave_up.get_or_insert(why);
+            }
+            Verdict::Interrupted => self.interrupted = true,
+        }
+        false
+    }
+}
+
+fn name(spec: &Spec) -> String {
+    match &spec.mutant {
+        Some(mutant) => format!("{}-{mutant}", spec.algorithm),
+        None => spec.algorithm.clone(),
+    }
+}
+
+fn explore(spec: &Spec, options: &Options) -> Result<Report, Failure> {
+    let line = progress::line();
+    let mut show = |progress: &Progress| {
+        let memory = progress
+            .memory
+            .map_or(String::new(), |bytes| format!(", {:.1} GiB", bytes as f64 / GIB as f64));
+        line.set_message(format!(
+            "{}: {} states, depth {}, {:.0} s{memory}",
+            name(spec),
+            grouped(progress.states),
+            progress.depth,
+            progress.elapsed.as_secs_f64()
+        ));
+    };
+    let report = check(spec, options, &mut show)?;
+    line.finish_and_clear();
+    Ok(report)
+}
+
+fn table() -> Table {
+    Table::new(&[
+        ("algorithm", Align::Left),
+        ("N", Align::Right),
+        ("requests", Align::Right),
+        ("network", Align::Left),
+        ("states", Align::Right),
+        ("generated", Align::Right),
+        ("depth", Align::Right),
+        ("seconds", Align::Right),
+        ("states/s", Align::Right),
+        ("verdict", Align::Left),
+    ])
+}
+
+fn row(spec: &Spec, options: &Options, report: &Report) -> Vec<String> {
+    let seconds = report.elapsed.as_secs_f64();
+    let verdict = match &report.verdict {
+        Verdict::Holds => "holds".to_string(),
+        Verdict::Violated(violation) => format!("VIOLATED: {}", violation.property),
+        Verdict::OutOfMemory { .. } => "no verdict: out of memory".to_string(),
+        Verdict::TooManyStates { .. } => "no verdict: too many states".to_string(),
+        Verdict::Interrupted => "no verdict: interrupted".to_string(),
+    };
+    vec![
+        name(spec),
+        spec.nodes.to_string(),
+        options.requests.to_string(),
+        options.network.to_string(),
+        grouped(report.states),
+        grouped(report.generated),
+        report.depth.to_string(),
+        format!("{seconds:.2}"),
+        grouped((report.states as f64 / seconds.max(1e-6)) as u64),
+        verdict,
+    ]
+}
+
+/// The shortest trace in words, as a file and as a picture.
+fn explain(
+    violation: &Violation,
+    path: &Path,
+    diagram: Option<PendingPicture>,
+    out: &mut impl Write,
+) -> Outcome {
+    writeln!(out, "The shortest way there:")?;
+    for event in &violation.trace.events {
+        writeln!(out, "{:>4}  {event}", event.at())?;
+    }
+    let mut file = PendingFile::create(path)?;
+    violation.trace.write(&mut file).map_err(|error| Failure::System(error.into()))?;
+    file.finish()?;
+    let shown = path.display();
+    writeln!(
+        out,
+        "\nWritten to {shown}; draw it with 'catraca replay {shown} --diagram FILE.svg'."
+    )?;
+    if let Some(file) = diagram {
+        let picture = space_time(&violation.trace, &DiagramOptions::default())
+            .map_err(|error| Failure::input(format!("the trace {error}")))?;
+        file.finish(&picture)?;
+    }
+    Ok(())
+}
+
+/// The memory that programs can still take, where the system tells.
+fn free_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,139 @@
+//! `catraca compare`: which algorithm, for how many nodes, under which load.
+
+mod files;
+mod words;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use catraca_algorithms::Load;
+use catraca_algorithms::registry::ENTRIES;
+use catraca_sim::{Comparison, Distribution, LoadKind, Row, run_all};
+use catraca_topology::{QuorumKind, TreeShape};
+
+use crate::failure::Failure;
+use crate::output::{PendingFile, PendingPicture};
+use crate::{Outcome, interrupt, progress};
+
+/// Runs algorithms side by side and prints one table.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Which algorithms, separated by commas [default: all].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    algorithms: Vec<String>,
+    /// How many nodes, separated by commas.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,16,64")]
+    nodes: Vec<u32>,
+    /// Low (one request at a time), high (everybody asks again at once), or both.
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', default_value = "low,high")]
+    load: Vec<LoadName>,
+    /// An open load instead: requests per unit of time, over the whole group.
+    #[arg(long, value_name = "R", conflicts_with = "load", allow_negative_numbers = true)]
+    rate: Option<f64>,
+    /// How long a node stays inside: constant:1, uniform:0.5..1.5 or exp:1.
+    #[arg(long, value_name = "DIST", default_value = "constant:1", allow_hyphen_values = true)]
+    hold: Distribution,
+    /// How long a message takes.
+    #[arg(long, value_name = "DIST", default_value = "constant:1", allow_hyphen_values = true)]
+    delay: Distribution,
+    /// For raymond: binary, star, chain, or parents as in -,0,0,1.
+    #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
+    tree: Option<TreeShape>,
+    /// For maekawa: grid or plane.
+    #[arg(long, value_name = "KIND")]
+    quorum: Option<QuorumKind>,
+    /// The seed of every run.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Entries that count in each run [default: by the size of the group].
+    #[arg(long, value_name = "N")]
+    entries: Option<u64>,
+    /// Shows the messages by kind too.
+    #[arg(long)]
+    kinds: bool,
+    /// Writes the table as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Writes the table as JSON, each row with the command that reproduces it.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws messages per entry and response time over N, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum LoadName {
+    Low,
+    High,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let csv = self.csv.as_deref().map(PendingFile::create).transpose()?;
+        let json = self.json.as_deref().map(PendingFile::create).transpose()?;
+        let plot = self.plot.as_deref().map(PendingPicture::create).transpose()?;
+        let comparison = self.comparison();
+        let rows = measure(&comparison)?;
+        let mut out = std::io::stdout().lock();
+        words::print(&rows, &comparison, self.kinds, &mut out)?;
+        if let Some(file) = csv {
+            file.finish_with(files::csv(&rows).as_bytes())?;
+        }
+        if let Some(file) = json {
+            file.finish_with(&files::json(&rows)?)?;
+        }
+        if let Some(file) = plot {
+            file.finish(&files::plot(&rows))?;
+        }
+        let broken: Vec<&Row> = rows.iter().filter(|row| row.report.violation.is_some()).collect();
+        for row in &broken {
+            if let Some(violation) = &row.report.violation {
+                writeln!(out, "violation: {}: {}", violation.invariant, violation.what)?;
+                writeln!(out, "reproduce: {}", row.job.scenario.command())?;
+            }
+        }
+        if broken.is_empty() { Ok(()) } else { Err(Failure::Violation) }
+    }
+
+    fn comparison(&self) -> Comparison {
+        let all = || ENTRIES.iter().map(|entry| entry.name.to_string()).collect();
+        let loads = match self.rate {
+            Some(rate) => vec![LoadKind::Open(rate)],
+            None => self.load.iter().map(|load| LoadKind::Closed((*load).into())).collect(),
+        };
+        Comparison {
+            algorithms: if self.algorithms.is_empty() { all() } else { self.algorithms.clone() },
+            nodes: self.nodes.clone(),
+            loads,
+            tree: self.tree.clone(),
+            quorum: self.quorum,
+            hold: self.hold,
+            delay: self.delay,
+            seed: self.seed,
+            entries: self.entries,
+        }
+    }
+}
+
+impl From<LoadName> for Load {
+    fn from(name: LoadName) -> Self {
+        match name {
+            LoadName::Low => Load::Low,
+            LoadName::High => Load::High,
+        }
+    }
+}
+
+fn measure(comparison: &Comparison) -> Result<Vec<Row>, Failure> {
+    let jobs = comparison.jobs()?;
+    let bar = progress::bar(jobs.len() as u64, "runs");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let stop = interrupt::flag();
+    let rows = run_all(jobs, threads, &stop, |row| {
+        bar.inc(1);
+        bar.set_message(row.job.spec().algorithm.clone());
+    })?;
+    bar.finish_and_clear();
+    if interrupt::requested() { Err(Failure::Interrupted) } else { Ok(rows) }
+}

@@ -1,0 +1,334 @@
+//! `catraca sim`: one described run.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use catraca_draw::{DiagramOptions, space_time};
+use catraca_sim::{
+    Digest, End, Hooks, KEYS, Report, Scenario, Setup, TICKS_PER_UNIT, Time, Violation, run,
+};
+use catraca_trace::{Event, Header, Origin, Trace, Writer};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::failure::Failure;
+use crate::output::{PendingFile, PendingPicture};
+use crate::table::{grouped, maybe, number};
+use crate::{Outcome, interrupt, progress};
+
+/// A diagram is drawn from at most so many events from the beginning of a run.
+const MOST_EVENTS: usize = 1_000_000;
+
+/// Runs one described run: a scenario file, flags, or both; flags win.
+#[derive(Clone, Default)]
+pub(crate) struct Arguments {
+    file: Option<PathBuf>,
+    /// What the flags say, by path.
+    said: Vec<(&'static str, Vec<String>)>,
+    self_check: bool,
+}
+
+/// The flags are made from the simulator's table of keys.
+impl Args for Arguments {
+    fn augment_args(command: Command) -> Command {
+        let command = command
+            .about("Runs one described run: a scenario file, flags, or both; flags win")
+            .arg(
+                Arg::new("scenario")
+                    .value_name("SCENARIO.toml")
+                    .help("The scenario file; experiments/ has examples")
+                    .value_parser(clap::value_parser!(PathBuf)),
+            )
+            .arg(
+                Arg::new("self-check")
+                    .long("self-check")
+                    .action(ArgAction::SetTrue)
+                    .help("Runs twice and compares every step"),
+            );
+        KEYS.iter().fold(command, |command, key| {
+            let action = if key.list { ArgAction::Append } else { ArgAction::Set };
+            let (section, _) = key.path.split_once('.').unwrap_or(("group", ""));
+            command.arg(
+                Arg::new(key.path)
+                    .long(key.flag)
+                    .value_name(key.value)
+                    .help(key.help)
+                    .help_heading(section)
+                    .allow_hyphen_values(true)
+                    .action(action),
+            )
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut arguments = Arguments::default();
+        arguments.update_from_arg_matches(matches)?;
+        Ok(arguments)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.file = matches.get_one::<PathBuf>("scenario").cloned();
+        self.self_check = matches.get_flag("self-check");
+        for key in KEYS {
+            if let Some(values) = matches.get_many::<String>(key.path) {
+                self.said.push((key.path, values.cloned().collect()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let scenario = self.scenario()?;
+        let at_fault = |failure| match (&self.file, failure) {
+            (Some(file), Failure::Input(message)) => {
+                Failure::Input(format!("{}: {message}", file.display()))
+            }
+            (_, failure) => failure,
+        };
+        let setup = scenario.setup().map_err(Failure::from).map_err(at_fault)?;
+        let path = |key| scenario.value(key).map(Path::new);
+        let json = path("output.json").map(PendingFile::create).transpose()?;
+        let mut recording = Recording::start(
+            &setup,
+            path("output.trace"),
+            path("output.diagram"),
+            self.self_check,
+        )?;
+        let report = recording.run(&setup)?;
+        if report.end == End::Interrupted {
+            return Err(Failure::Interrupted);
+        }
+        let mut out = std::io::stdout().lock();
+        print(&report, &setup, &mut out)?;
+        if self.self_check {
+            self_check(&setup, recording.digest, &report, &mut out)?;
+        }
+        recording.finish(&window(&scenario)?, report.violation.as_ref())?;
+        if let Some(file) = json {
+            let mut json = serde_json::to_vec_pretty(&report).map_err(|error| {
+                Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
+            })?;
+            json.push(b'\n');
+            file.finish_with(&json)?;
+        }
+        match &report.violation {
+            None => Ok(()),
+            Some(_) => {
+                writeln!(out, "reproduce:  {}", scenario.command())?;
+                Err(Failure::Violation)
+            }
+        }
+    }
+
+    fn scenario(&self) -> Result<Scenario, Failure> {
+        let mut scenario = match &self.file {
+            None => Scenario::new(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    Failure::input(format!(
+                        "cannot read the scenario '{}': {error}",
+                        path.display()
+                    ))
+                })?;
+                Scenario::from_toml(&text).map_err(|error| match Failure::from(error) {
+                    Failure::Input(message) => {
+                        Failure::Input(format!("{}: {message}", path.display()))
+                    }
+                    other => other,
+                })?
+            }
+        };
+        for (path, values) in &self.said {
+            scenario.set(path, values.clone())?;
+        }
+        Ok(scenario)
+    }
+}
+
+/// The part of the run that is drawn.
+fn window(scenario: &Scenario) -> Result<DiagramOptions, Failure> {
+    let ticks = |key| match scenario.value(key).map(str::parse::<Time>) {
+        None => Ok(None),
+        Some(Ok(time)) => Ok(Some(time.0)),
+        Some(Err(error)) => Err(Failure::input(format!("{key}: {error}"))),
+    };
+    let (from, to) = (ticks("output.from")?, ticks("output.to")?);
+    Ok(DiagramOptions { from, to, ..DiagramOptions::default() })
+}
+
+/// Everything that listens to a run: the trace file, the diagram, the digest.
+struct Recording {
+    trace: Option<Writer<PendingFile>>,
+    diagram: Option<(PendingPicture, Trace)>,
+    digest: Option<Digest>,
+    /// The first failure to write; an observer cannot return one.
+    failure: Option<std::io::Error>,
+}
+
+impl Recording {
+    fn start(
+        setup: &Setup,
+        trace: Option<&Path>,
+        diagram: Option<&Path>,
+        digest: bool,
+    ) -> Result<Self, Failure> {
+        let header = Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
+        let trace = match trace {
+            Some(path) => Some(Writer::new(PendingFile::create(path)?, &header)?),
+            None => None,
+        };
+        let diagram = match diagram {
+            Some(path) => {
+                Some((PendingPicture::create(path)?, Trace { header, events: Vec::new() }))
+            }
+            None => None,
+        };
+        Ok(Recording { trace, diagram, digest: digest.then(Digest::default), failure: None })
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Some(trace) = &mut self.trace
+            && let Err(error) = trace.event(event)
+        {
+            self.failure.get_or_insert(error);
+        }
+        if let Some((_, trace)) = &mut self.diagram
+            && trace.events.len() < MOST_EVENTS
+        {
+            trace.events.push(event.clone());
+        }
+        if let Some(digest) = &mut self.digest {
+            digest.add(event);
+        }
+    }
+
+    /// Runs; somebody listens only if there is something to listen for, because that costs time.
+    fn run(&mut self, setup: &Setup) -> Result<Report, Failure> {
+        let listens = self.trace.is_some() || self.diagram.is_some() || self.digest.is_some();
+        let stop = interrupt::flag();
+        let mut observer = |event: &Event| self.event(event);
+        let observer: Option<&mut dyn FnMut(&Event)> =
+            if listens { Some(&mut observer) } else { None };
+        let spinner = progress::line();
+        spinner.set_message(format!("running {}", setup.spec.algorithm));
+        let report = run(setup, Hooks { observer, stop: Some(&stop) })?;
+        spinner.finish_and_clear();
+        match self.failure.take() {
+            Some(error) => Err(Failure::System(error.into())),
+            None => Ok(report),
+        }
+    }
+
+    /// Puts the files in their places.
+    fn finish(self, window: &DiagramOptions, violation: Option<&Violation>) -> Outcome {
+        if let Some(trace) = self.trace {
+            trace.finish()?.finish()?;
+        }
+        if let Some((file, mut trace)) = self.diagram {
+            trace.header.violation = violation.map(|violation| violation.what.clone());
+            let picture = space_time(&trace, window)
+                .map_err(|error| Failure::input(format!("the run {error}")))?;
+            file.finish(&picture)?;
+        }
+        Ok(())
+    }
+}
+
+fn self_check(
+    setup: &Setup,
+    first: Option<Digest>,
+    report: &Report,
+    out: &mut impl Write,
+) -> Outcome {
+    let mut again = Recording::start(setup, None, None, true)?;
+    let second = again.run(setup)?;
+    if again.digest == first && second == *report {
+        let digest = first.unwrap_or_default();
+        writeln!(out, "self-check  two runs are equal in every step, digest {digest}")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "self-check  two runs of the same setup differ: this is a defect of the simulator"
+    )?;
+    Err(Failure::Violation)
+}
+
+fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Outcome {
+    let spec = &setup.spec;
+    let end = match report.end {
+        End::Entries => "all entries made",
+        End::Time => "time is up",
+        End::Quiet => "nothing more to do",
+        End::Violation => "an invariant broke",
+        End::Interrupted => "interrupted",
+    };
+    writeln!(
+        out,
+        "{} on {} nodes, seed {}",
+        spec.algorithm,
+        grouped(spec.nodes.into()),
+        setup.seed
+    )?;
+    writeln!(
+        out,
+        "ended       at {} after {} events: {end}",
+        number(report.time),
+        grouped(report.events)
+    )?;
+    let kinds: Vec<String> = report
+        .by_kind
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| format!("{kind} {}", grouped(*count)))
+        .collect();
+    writeln!(
+        out,
+        "entries     {}, {} still waiting",
+        grouped(report.entries),
+        grouped(report.waiting)
+    )?;
+    writeln!(
+        out,
+        "messages    {} ({}), {} per entry",
+        grouped(report.messages),
+        if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") },
+        maybe(report.messages_per_entry)
+    )?;
+    writeln!(out, "delay       {} T from a release to the next entry", maybe(report.delay))?;
+    writeln!(
+        out,
+        "response    mean {}, p99 {}, longest wait {}",
+        maybe(report.response_mean),
+        maybe(report.response_p99),
+        number(report.longest_wait)
+    )?;
+    writeln!(
+        out,
+        "throughput  {} entries per unit of time, {} of the bound 1/(T+E)",
+        maybe(report.throughput),
+        maybe(report.throughput_of_bound)
+    )?;
+    writeln!(
+        out,
+        "fairness    Jain {}, most bypasses {}",
+        maybe(report.fairness),
+        grouped(report.most_bypasses.into())
+    )?;
+    match &report.violation {
+        None => writeln!(out, "verdict     no invariant broke")?,
+        Some(violation) => writeln!(
+            out,
+            "violation   {} at {}: {}",
+            violation.invariant, violation.at, violation.what
+        )?,
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Tables of text, columns aligned.
+
+/// How a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// A table with a head and rows.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|&(name, align)| (name.to_string(), align)).collect();
+        Table { columns, rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines: head, a rule, rows. Cells of the last column are not padded.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let head: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+        let width = |column: usize| {
+            let cells = self.rows.iter().chain([&head]).map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * head.len().saturating_sub(1));
+        let body = self.rows.iter().map(|row| self.line(row, &widths));
+        [self.line(&head, &widths), rule].into_iter().chain(body).collect()
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let aligned =
+            cells.iter().zip(widths).zip(&self.columns).map(|((cell, &width), (_, align))| {
+                match align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                }
+            });
+        aligned.collect::<Vec<_>>().join("  ").trim_end().to_string()
+    }
+}
+
+/// A number with as many decimals as are worth reading.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// The same, or a dash where there is nothing to say.
+pub(crate) fn maybe(value: Option<f64>) -> String {
+    value.map_or("-".to_string(), number)
+}
+
+/// A whole number with its thousands apart.
+pub(crate) fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
+        table.row(vec!["lamport".into(), "3".into()]);
+        table.row(vec!["ra".into(), "12".into()]);
+        assert_eq!(table.lines(), ["name      n", "-----------", "lamport   3", "ra       12"]);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([number(2.0), number(126.04), number(3069.4)], ["2.00", "126.0", "3069"]);
+        assert_eq!([grouped(7), grouped(1234), grouped(1234567)], ["7", "1,234", "1,234,567"]);
+    }
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask bench`: how fast, and how that compares with the goals.
+//!
+//! The machine may be shared and noisy: every figure is the best of several tries, and nothing here
+//! is a test.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use catraca_algorithms::Spec;
+use catraca_check::{Options, check};
+use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
+
+use crate::shell;
+
+const TRIES: usize = 5;
+
+pub(crate) fn all(table_only: bool) -> Result<()> {
+    if !table_only {
+        shell::run("cargo bench --workspace --benches")?;
+    }
+    shell::run("cargo run --quiet --release --package xtask -- measure")
+}
+
+/// Prints the table.
+pub(crate) fn measure() -> Result<()> {
+    println!("{:<58} {:>14} {:>14} {:>8}", "figure", "measured", "goal", "ratio");
+    // First, while the process is small: its peak memory only ever grows.
+    million_nodes()?;
+    let high = Scenario::new()
+        .with("algorithm", "ricart-agrawala")
+        .with("nodes", 64)
+        .with("run.entries", 20_000);
+    print("simulator, ricart-agrawala N=64 high load, events/s", events_per_second(&high)?, 10e6);
+    let once = Scenario::new()
+        .with("algorithm", "raymond")
+        .with("nodes", 100_000)
+        .with("workload.rounds", 1);
+    print(
+        "simulator, raymond N=100,000 one request each, events/s",
+        events_per_second(&once)?,
+        3e6,
+    );
+    print("checker, ricart-agrawala N=3 x 2 requests, states/s", states_per_second()?, 500e3);
+    queue_growth();
+    Ok(())
+}
+
+/// `goal` is a lower bound.
+fn print(figure: &str, measured: f64, goal: f64) {
+    println!("{figure:<58} {measured:>14.0} {goal:>14.0} {:>8.2}", measured / goal);
+}
+
+/// `goal` is an upper bound.
+fn print_at_most(figure: &str, measured: f64, goal: f64) {
+    println!("{figure:<58} {measured:>14.1} {goal:>14.1} {:>8.2}", goal / measured);
+}
+
+fn events_per_second(scenario: &Scenario) -> Result<f64> {
+    let setup = scenario.setup()?;
+    let mut best: f64 = 0.0;
+    for _ in 0..TRIES {
+        let began = Instant::now();
+        let report = run(&setup, Hooks::default())?;
+        best = best.max(report.events as f64 / began.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+fn states_per_second() -> Result<f64> {
+    let spec = Spec::new("ricart-agrawala", 3);
+    let options = Options { threads: 2, ..Options::of(&spec)? };
+    let mut best: f64 = 0.0;
+    for _ in 0..TRIES {
+        let report = check(&spec, &options, &mut |_| {})?;
+        best = best.max(report.states as f64 / report.elapsed.as_secs_f64());
+    }
+    Ok(best)
+}
+
+fn million_nodes() -> Result<()> {
+    let nodes = 1_000_000;
+    let scenario = Scenario::new()
+        .with("algorithm", "raymond")
+        .with("nodes", nodes)
+        .with("workload.rounds", 1);
+    let setup = scenario.setup()?;
+    let (before, began) = (memory("VmRSS"), Instant::now());
+    black_box(run(&setup, Hooks::default())?);
+    let seconds = began.elapsed().as_secs_f64();
+    if let (Some(before), Some(peak)) = (before, memory("VmHWM")) {
+        let per_node = (peak - before) as f64 / f64::from(nodes);
+        print_at_most("raymond N=1,000,000 one request each, peak bytes/node", per_node, 150.0);
+    }
+    print_at_most("raymond N=1,000,000 one request each, seconds", seconds, 60.0);
+    Ok(())
+}
+
+/// A figure of this process from the system, in bytes.
+fn memory(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The hold model: take the next event, put one back at a random time after it.
+fn queue_growth() {
+    println!("\n{:<24} {:>12} {:>22}", "pending events", "ns/event", "ns/event/log2(pending)");
+    for exponent in [10, 12, 14, 16, 18, 20] {
+        let pending = 1u64 << exponent;
+        let nanoseconds = (0..TRIES).map(|_| hold_model(pending)).min().unwrap_or_default();
+        let per_event = nanoseconds.as_nanos() as f64 / HOLD_EVENTS as f64;
+        println!("{pending:<24} {per_event:>12.1} {:>22.2}", per_event / f64::from(exponent));
+    }
+}
+
+const HOLD_EVENTS: u64 = 1_000_000;
+
+fn hold_model(pending: u64) -> Duration {
+    let mut random = Random::new(1);
+    let mut queue = EventQueue::default();
+    for event in 0..pending {
+        queue.push(Time(random.below(1_000_000)), event);
+    }
+    let began = Instant::now();
+    for _ in 0..HOLD_EVENTS {
+        if let Some((now, event)) = queue.pop() {
+            queue.push(now + Time(random.below(1_000_000)), event);
+        }
+    }
+    black_box(queue.len());
+    began.elapsed()
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask soak`: what takes too long for every day.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use catraca_algorithms::Spec;
+use catraca_algorithms::registry::ENTRIES;
+use catraca_check::{Options, Verdict, check};
+use catraca_core::{NodeId, Start};
+use catraca_sim::{Hooks, Random, Scenario, run};
+
+use crate::shell;
+
+/// Explorations that do not end within this many states are reported as cut short.
+const MOST_STATES: u64 = 100_000_000;
+
+pub(crate) fn all(minutes: u64) -> Result<()> {
+    shell::run(&format!("cargo run --quiet --release --package xtask -- explore {minutes}"))
+}
+
+pub(crate) fn explore(minutes: u64) -> Result<()> {
+    explore_groups()?;
+    seeded_runs(Duration::from_secs(minutes * 60))
+}
+
+/// Every algorithm with 3 nodes and 2 requests, and with 4 nodes and 1, from every start.
+fn explore_groups() -> Result<()> {
+    println!(
+        "{:<20} {:>2} {:>2} {:<10} {:>13} {:>6} {:>8}  verdict",
+        "algorithm", "N", "R", "start", "states", "depth", "seconds"
+    );
+    for entry in ENTRIES {
+        for (nodes, requests) in [(3, 2), (4, 1)] {
+            let inside = NodeId::all(nodes).map(Start::inside);
+            for start in std::iter::once(Start::idle()).chain(inside) {
+                explore_group(&Spec::new(entry.name, nodes).starting(start), requests)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
+    let options = Options { requests, state_limit: Some(MOST_STATES), ..Options::of(spec)? };
+    let report = check(spec, &options, &mut |_| {})?;
+    let verdict = match &report.verdict {
+        Verdict::Holds => "holds",
+        Verdict::TooManyStates { .. } => "holds as far as explored",
+        Verdict::Violated(violation) => bail!(
+            "{} with {} nodes breaks '{}': {}",
+            spec.algorithm,
+            spec.nodes,
+            violation.property,
+            violation.what
+        ),
+        Verdict::OutOfMemory { .. } | Verdict::Interrupted => "cut short",
+    };
+    let start = match spec.start.holders().next() {
+        Some((node, _)) => format!("inside:{node}"),
+        None => "idle".to_string(),
+    };
+    println!(
+        "{:<20} {:>2} {:>2} {start:<10} {:>13} {:>6} {:>8.1}  {verdict}",
+        spec.algorithm,
+        spec.nodes,
+        requests,
+        report.states,
+        report.depth,
+        report.elapsed.as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Random setups until the time is up: each seed decides everything about its run.
+fn seeded_runs(time: Duration) -> Result<()> {
+    let began = Instant::now();
+    let mut runs = 0;
+    while began.elapsed() < time {
+        let scenario = random_scenario(runs);
+        let report = run(&scenario.setup()?, Hooks::default())?;
+        if let Some(violation) = report.violation {
+            bail!("{}: {}\nreproduce: {}", violation.invariant, violation.what, scenario.command());
+        }
+        runs += 1;
+    }
+    println!("{runs} seeded runs without a violation");
+    Ok(())
+}
+
+fn random_scenario(seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    let mut pick =
+        |choices: &[&str]| choices[random.below(choices.len() as u64) as usize].to_string();
+    let names: Vec<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
+    let scenario = Scenario::new()
+        .with("algorithm", pick(&names))
+        .with("nodes", pick(&["1", "2", "3", "5", "9", "16", "33"]))
+        .with("network.delay", pick(&["constant:1", "uniform:0.1..3", "exp:1", "uniform:0..20"]))
+        .with("workload.hold", pick(&["0", "constant:1", "exp:0.3", "exp:5"]))
+        .with("workload.think", pick(&["0", "exp:1", "exp:30", "uniform:0..100"]))
+        .with("workload.rounds", pick(&["1", "5", "50"]));
+    scenario.with("run.seed", seed)
+}

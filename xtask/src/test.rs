@@ -1,0 +1,48 @@
+//! `cargo xtask test`: everything that must be true before a change lands.
+
+use anyhow::{Result, bail};
+
+use crate::shell::{run, run_with, succeeds};
+
+/// The Debian packages that the tests need: a font, for pictures as PNG.
+const PACKAGES: &[&str] = &["fonts-dejavu-core"];
+
+pub(crate) fn all() -> Result<()> {
+    install_packages()?;
+    run("cargo fmt --all --check")?;
+    run("cargo clippy --workspace --all-targets -- -D warnings")?;
+    run_with("cargo doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")])?;
+    if succeeds("cargo nextest --version") {
+        run("cargo nextest run --workspace")?;
+    } else {
+        run("cargo test --workspace --lib --bins --tests")?;
+    }
+    run("cargo test --workspace --doc")?;
+    crate::claims::write(true)?;
+    println!("all tests passed");
+    Ok(())
+}
+
+/// Installs the packages that are missing, and only those.
+fn install_packages() -> Result<()> {
+    if !succeeds("dpkg --version") {
+        println!("not a Debian system: the tests expect {} to be there", PACKAGES.join(", "));
+        return Ok(());
+    }
+    let is_missing = |package: &&str| !succeeds(&format!("dpkg -s {package}"));
+    let missing: Vec<&str> = PACKAGES.iter().copied().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages = missing.join(" ");
+    let sudo = match (succeeds("test -w /var/lib/dpkg"), succeeds("sudo -n true")) {
+        (true, _) => "",
+        (false, true) => "sudo ",
+        (false, false) => bail!(
+            "the tests need these Debian packages, and only root can install them: {packages}\n\
+             run 'apt-get install {packages}' as root, then 'cargo xtask test' again"
+        ),
+    };
+    run(&format!("{sudo}apt-get update --quiet"))?;
+    run(&format!("{sudo}apt-get install --yes --no-install-recommends {packages}"))
+}
