@@ -14,6 +14,29 @@ pub(crate) mod suzuki_kasami;
 
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
 
+/// The smallest group in which the exhaustive checker catches a mutant, on the channels that the
+/// algorithm needs, and the property that it finds broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// How many nodes it takes.
+    pub nodes: u32,
+    /// How many requests each of them makes.
+    pub requests: u32,
+    /// One of [`catraca_core::property`].
+    pub property: &'static str,
+}
+
+/// A mutant as the catalogue lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// What is broken, in one sentence.
+    pub breaks: &'static str,
+    /// What catches it.
+    pub caught: Caught,
+}
+
 /// One way to break the algorithm `A`. Every method defaults to the correct behaviour.
 pub trait Mutation<A: Algorithm>: Send + Sync {
     /// The name on the command line.
@@ -21,6 +44,9 @@ pub trait Mutation<A: Algorithm>: Send + Sync {
 
     /// What is broken, in one sentence.
     fn breaks(&self) -> &'static str;
+
+    /// What catches it.
+    fn caught(&self) -> Caught;
 
     /// Creates a node.
     fn create(&self, me: NodeId, config: &A::Config, start: &Start) -> A {

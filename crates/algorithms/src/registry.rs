@@ -1,10 +1,11 @@
 //! Every algorithm by name, with what the catalogue says of it.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use catraca_core::Algorithm;
 
-use crate::mutants::Mutation;
+use crate::mutants::{Listed, Mutation};
 use crate::{
     CarvalhoRoucairol, Coordinator, Lamport, Maekawa, Raymond, RicartAgrawala, Singhal, Spec,
     SpecError, SuzukiKasami,
@@ -210,13 +211,18 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name)
 }
 
-/// Name and description of the mutants of the algorithm called `name`.
-pub fn mutants(name: &str) -> alloc::vec::Vec<(&'static str, &'static str)> {
+/// The mutants of the algorithm called `name`.
+pub fn mutants(name: &str) -> Vec<Listed> {
     struct List;
     impl RegisteredVisitor for List {
-        type Output = alloc::vec::Vec<(&'static str, &'static str)>;
-        fn visit<A: Registered>(self) -> Self::Output {
-            A::mutations().iter().map(|mutation| (mutation.name(), mutation.breaks())).collect()
+        type Output = Vec<Listed>;
+        fn visit<A: Registered>(self) -> Vec<Listed> {
+            let listed = |mutation: &&dyn Mutation<A>| Listed {
+                name: mutation.name(),
+                breaks: mutation.breaks(),
+                caught: mutation.caught(),
+            };
+            A::mutations().iter().map(listed).collect()
         }
     }
     visit(name, List).unwrap_or_default()
@@ -243,8 +249,8 @@ mod tests {
     #[test]
     fn every_algorithm_has_at_least_two_mutants_with_different_names() {
         for entry in ENTRIES {
-            let mut names: alloc::vec::Vec<_> =
-                mutants(entry.name).into_iter().map(|(name, _)| name).collect();
+            let mut names: Vec<_> =
+                mutants(entry.name).into_iter().map(|mutant| mutant.name).collect();
             names.sort_unstable();
             names.dedup();
             assert!(names.len() >= 2, "{}", entry.name);

@@ -8,7 +8,8 @@
 //!
 //! ```
 //! use catraca_algorithms::Spec;
-//! use catraca_check::{Options, Verdict, check, property};
+//! use catraca_check::{Options, Verdict, check};
+//! use catraca_core::property;
 //!
 //! let spec = Spec::new("ricart-agrawala", 2);
 //! let report = check(&spec, &Options::of(&spec)?, &mut |_| {})?;
@@ -52,7 +53,7 @@ mod explore;
 mod memory;
 mod model;
 mod network;
-pub mod property;
+mod property;
 mod search;
 mod world;
 

@@ -1,23 +1,13 @@
 //! What has to hold in every world.
 
+use catraca_core::property::{
+    FENCES_INCREASE, INVARIANT, MUTUAL_EXCLUSION, NO_ANOMALY, NOBODY_WAITS_FOR_EVER, ONE_TOKEN,
+};
 use catraca_core::{Algorithm, Message, Phase, Snapshot};
 use stateright::Property;
 
 use crate::model::GroupModel;
 use crate::world::{Fault, World};
-
-/// At most one application is inside.
-pub const MUTUAL_EXCLUSION: &str = "mutual exclusion";
-/// The world never comes to rest while somebody waits.
-pub const NOBODY_WAITS_FOR_EVER: &str = "nobody waits for ever";
-/// Every grant has a larger fence than the one before.
-pub const FENCES_INCREASE: &str = "fences increase";
-/// There is exactly one token, at a node or in a message. Only where there is one at all.
-pub const ONE_TOKEN: &str = "one token";
-/// Nothing happened that cannot happen in a correct run.
-pub const NO_ANOMALY: &str = "no anomaly";
-/// The algorithm's own invariant.
-pub const INVARIANT: &str = "invariant";
 
 /// The properties of groups of `A`, the most telling first.
 pub(crate) fn all<A: Algorithm>() -> Vec<Property<GroupModel<A>>> {

@@ -3,8 +3,8 @@
 
 mod toy;
 
-use catraca_check::{Network, Verdict, Violation, property};
-use catraca_core::Input;
+use catraca_check::{Network, Verdict, Violation};
+use catraca_core::{Input, property};
 use catraca_trace::{Event, Outcome};
 use toy::{Quirk, check_toys};
 

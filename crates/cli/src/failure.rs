@@ -66,7 +66,7 @@ impl From<SpecError> for Failure {
             }
             SpecError::UnknownMutant { algorithm, mutant } => {
                 let mutants = registry::mutants(&algorithm);
-                let names: Vec<&str> = mutants.iter().map(|(name, _)| *name).collect();
+                let names: Vec<&str> = mutants.iter().map(|mutant| mutant.name).collect();
                 Failure::Input(unknown(&format!("mutant of {algorithm}"), &mutant, &names))
             }
             other => Failure::input(other),

@@ -61,6 +61,7 @@ mod effects;
 mod id;
 mod input;
 mod node_set;
+pub mod property;
 mod start;
 
 pub use algorithm::{Algorithm, Envelope, Message, Snapshot};

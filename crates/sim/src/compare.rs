@@ -197,7 +197,7 @@ pub fn run_all(
     let mut rows: Vec<(usize, Row)> = Vec::with_capacity(count);
     std::thread::scope(|scope| {
         let workers: Vec<_> =
-            (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(&worker)).collect();
+            (0..threads.clamp(1, count.max(1))).map(|_| scope.spawn(worker)).collect();
         for worker in workers {
             match worker.join() {
                 Ok(finished) => rows.extend(finished?),

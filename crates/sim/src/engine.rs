@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_algorithms::{SpecError, Visitor};
 use catraca_core::{
-    Algorithm, Claim, Effect, Effects, Fence, Input, Message, NodeId, Phase, TimerTag,
+    Algorithm, Claim, Effect, Effects, Fence, Input, Message, NodeId, Phase, TimerTag, property,
 };
 use catraca_trace as trace;
 
 use crate::metrics::{Metrics, jain};
-use crate::monitor::{
-    Broken, Bypass, Capacity, FenceOrder, NO_ANOMALY, OneToken, Violation, nobody_waits,
-};
+use crate::monitor::{Broken, Bypass, Capacity, FenceOrder, OneToken, Violation, nobody_waits};
 use crate::network::Links;
 use crate::queue::EventQueue;
 use crate::random::Random;
@@ -460,7 +458,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             }
             Effect::Anomaly(what) => {
                 let what = format!("node {node}: {what}");
-                self.report(now, Broken { invariant: NO_ANOMALY, what });
+                self.report(now, Broken { invariant: property::NO_ANOMALY, what });
             }
         }
     }
@@ -481,7 +479,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         let site = &mut self.sites[node.index()];
         if site.phase != Phase::Waiting {
             let what = format!("node {node} is let in without having asked");
-            return self.report(now, Broken { invariant: NO_ANOMALY, what });
+            return self.report(now, Broken { invariant: property::NO_ANOMALY, what });
         }
         site.phase = Phase::Inside;
         site.entries += 1;

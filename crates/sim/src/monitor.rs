@@ -19,9 +19,6 @@ pub(crate) use token::OneToken;
 
 use crate::time::Time;
 
-/// The name under which anomalies are reported: what an algorithm itself calls impossible.
-pub(crate) const NO_ANOMALY: &str = "no anomaly";
-
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {

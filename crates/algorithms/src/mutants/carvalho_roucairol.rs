@@ -1,9 +1,9 @@
 //! Broken variants of Carvalho-Roucairol.
 
-use catraca_core::{Algorithm, Claim, Effect, Effects, NodeId, Phase, Stamp};
+use catraca_core::{Algorithm, Claim, Effect, Effects, NodeId, Phase, Stamp, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::carvalho_roucairol::{CarvalhoRoucairol, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<CarvalhoRoucairol>] =
@@ -19,6 +19,10 @@ impl Mutation<CarvalhoRoucairol> for KeepsAuthorisationAfterReply {
 
     fn breaks(&self) -> &'static str {
         "a node that answers a request keeps the permission that it gives away"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_message(
@@ -49,6 +53,10 @@ impl Mutation<CarvalhoRoucairol> for NoReask {
 
     fn breaks(&self) -> &'static str {
         "a waiting node that yields a permission does not ask for it again"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn on_message(
@@ -99,6 +107,10 @@ impl Mutation<CarvalhoRoucairol> for FenceFromRequest {
 
     fn breaks(&self) -> &'static str {
         "the fence is made of the request's time instead of a new time on entry"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 2, property: property::FENCES_INCREASE }
     }
 
     fn on_request(

@@ -1,9 +1,9 @@
 //! Broken variants of the coordinator.
 
-use catraca_core::{Algorithm, Effects, NodeId};
+use catraca_core::{Algorithm, Effects, NodeId, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::coordinator::{Coordinator, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Coordinator>] =
@@ -19,6 +19,10 @@ impl Mutation<Coordinator> for GrantsWithoutWaiting {
 
     fn breaks(&self) -> &'static str {
         "the coordinator grants a request although somebody is inside"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_message(
@@ -46,6 +50,10 @@ impl Mutation<Coordinator> for ForgetsQueueOnRelease {
 
     fn breaks(&self) -> &'static str {
         "a release does not let the next one in"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn on_message(

@@ -1,9 +1,9 @@
 //! Broken variants of Lamport's algorithm.
 
-use catraca_core::{Algorithm, Claim, Effects, NodeId, Phase};
+use catraca_core::{Algorithm, Claim, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::lamport::{Lamport, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Lamport>] = &[&EntersUnheard, &NoTieBreak, &ReleaseNotSent];
@@ -18,6 +18,10 @@ impl Mutation<Lamport> for EntersUnheard {
 
     fn breaks(&self) -> &'static str {
         "a node enters as soon as it heads its own queue, without having heard from the others"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_request(
@@ -46,6 +50,10 @@ impl Mutation<Lamport> for NoTieBreak {
         "two requests with the same time each head their own queue; the ids do not decide"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    }
+
     fn on_message(
         &self,
         node: &mut Lamport,
@@ -72,6 +80,10 @@ impl Mutation<Lamport> for ReleaseNotSent {
 
     fn breaks(&self) -> &'static str {
         "a node that leaves does not tell the others"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn on_release(&self, node: &mut Lamport, config: &Members, _out: &mut Effects<Msg>) {

@@ -1,9 +1,9 @@
 //! Broken variants of Maekawa.
 
-use catraca_core::{Algorithm, Effects, Fence, NodeId, Phase, Stamp};
+use catraca_core::{Algorithm, Effects, Fence, NodeId, Phase, Stamp, property};
 use catraca_topology::Quorums;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::maekawa::{Maekawa, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Maekawa>] =
@@ -19,6 +19,10 @@ impl Mutation<Maekawa> for NoDisplacedFailed {
 
     fn breaks(&self) -> &'static str {
         "the best of the waiting requests is not told when a better one displaces it"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 4, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn on_message(
@@ -52,6 +56,10 @@ impl Mutation<Maekawa> for DeafToFailed {
         "a requester never yields, because it takes no notice of FAILED"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
     fn on_message(
         &self,
         node: &mut Maekawa,
@@ -76,6 +84,10 @@ impl Mutation<Maekawa> for GrantWhileLocked {
 
     fn breaks(&self) -> &'static str {
         "an arbiter that is locked for one request grants to others too"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_message(
@@ -108,6 +120,10 @@ impl Mutation<Maekawa> for YieldInside {
         "a node yields to an INQUIRE while it is inside"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::MUTUAL_EXCLUSION }
+    }
+
     fn on_message(
         &self,
         node: &mut Maekawa,
@@ -135,6 +151,10 @@ impl Mutation<Maekawa> for FenceNotReturned {
 
     fn breaks(&self) -> &'static str {
         "a RELEASE does not bring the new fence to the arbiters"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::FENCES_INCREASE }
     }
 
     fn on_message(

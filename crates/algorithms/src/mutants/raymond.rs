@@ -1,9 +1,9 @@
 //! Broken variants of Raymond's tree.
 
-use catraca_core::{Algorithm, Effects, Fence, NodeId};
+use catraca_core::{Algorithm, Effects, Fence, NodeId, property};
 use catraca_topology::Tree;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::raymond::{Msg, Raymond};
 
 pub(crate) const ALL: &[&dyn Mutation<Raymond>] =
@@ -19,6 +19,10 @@ impl Mutation<Raymond> for TokenCloned {
 
     fn breaks(&self) -> &'static str {
         "an idle holder that is asked sends a copy of the token and keeps its own"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
     }
 
     fn on_message(
@@ -50,6 +54,10 @@ impl Mutation<Raymond> for ForgetsToAskAgain {
         "a leaving node sends no request behind the token for the rest of its queue"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
     fn on_release(&self, node: &mut Raymond, _config: &Tree, out: &mut Effects<Msg>) {
         node.using = false;
         node.assign_privilege(out);
@@ -66,6 +74,10 @@ impl Mutation<Raymond> for FenceLeftBehind {
 
     fn breaks(&self) -> &'static str {
         "a node that gets the token begins to count entries anew"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE }
     }
 
     fn on_message(

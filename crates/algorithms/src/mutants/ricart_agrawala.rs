@@ -1,9 +1,9 @@
 //! Broken variants of Ricart-Agrawala.
 
-use catraca_core::{Algorithm, Effects, NodeId, Phase};
+use catraca_core::{Algorithm, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::ricart_agrawala::{Msg, RicartAgrawala};
 
 pub(crate) const ALL: &[&dyn Mutation<RicartAgrawala>] = &[&NoTieBreak, &ReplyWhileInside];
@@ -18,6 +18,10 @@ impl Mutation<RicartAgrawala> for NoTieBreak {
 
     fn breaks(&self) -> &'static str {
         "two requests with the same time answer each other; the ids do not decide"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_message(
@@ -45,6 +49,10 @@ impl Mutation<RicartAgrawala> for ReplyWhileInside {
 
     fn breaks(&self) -> &'static str {
         "a node answers requests while it is inside"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
     }
 
     fn on_message(

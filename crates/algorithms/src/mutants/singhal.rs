@@ -1,9 +1,9 @@
 //! Broken variants of Singhal's heuristic.
 
-use catraca_core::{Algorithm, Effects, NodeId, Start};
+use catraca_core::{Algorithm, Effects, NodeId, Start, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::singhal::{Msg, Singhal, Site};
 
 pub(crate) const ALL: &[&dyn Mutation<Singhal>] =
@@ -19,6 +19,10 @@ impl Mutation<Singhal> for NoStaircase {
 
     fn breaks(&self) -> &'static str {
         "at the start everybody takes everybody for idle, so a requester asks nobody"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn create(&self, me: NodeId, config: &Members, start: &Start) -> Singhal {
@@ -40,6 +44,10 @@ impl Mutation<Singhal> for TokenCloned {
 
     fn breaks(&self) -> &'static str {
         "an idle holder that is asked sends a copy of the token and keeps its own"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
     }
 
     fn on_message(
@@ -71,6 +79,10 @@ impl Mutation<Singhal> for NeverAsksBack {
         "a waiting node does not ask a requester that it had taken for idle"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
     fn on_message(
         &self,
         node: &mut Singhal,
@@ -99,6 +111,10 @@ impl Mutation<Singhal> for DropsOutdated {
         "a request that the token was faster than is dropped, as the usual rules have it"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
     fn on_message(
         &self,
         node: &mut Singhal,
@@ -124,6 +140,10 @@ impl Mutation<Singhal> for LearnsOnLeaving {
 
     fn breaks(&self) -> &'static str {
         "a node learns from the token on leaving, and forgets who asked while it was inside"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
     }
 
     fn on_message(

@@ -1,9 +1,9 @@
 //! Broken variants of Suzuki-Kasami.
 
-use catraca_core::{Algorithm, Effects, NodeId, Phase};
+use catraca_core::{Algorithm, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::Mutation;
+use super::{Caught, Mutation};
 use crate::suzuki_kasami::{Msg, SuzukiKasami};
 
 pub(crate) const ALL: &[&dyn Mutation<SuzukiKasami>] =
@@ -19,6 +19,10 @@ impl Mutation<SuzukiKasami> for TokenCloned {
 
     fn breaks(&self) -> &'static str {
         "an idle holder that is asked sends a copy of the token and keeps its own"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
     }
 
     fn on_message(
@@ -47,6 +51,10 @@ impl Mutation<SuzukiKasami> for ForgetsServed {
         "a leaving node does not record its request as served, so it looks unserved to others"
     }
 
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    }
+
     fn on_release(&self, node: &mut SuzukiKasami, config: &Members, out: &mut Effects<Msg>) {
         let me = node.me.index();
         let requested = node.rn[me];
@@ -66,6 +74,10 @@ impl Mutation<SuzukiKasami> for ServesOldRequests {
 
     fn breaks(&self) -> &'static str {
         "an idle holder does not look at request numbers and sends the token to one that is served"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 3, requests: 1, property: property::ONE_TOKEN }
     }
 
     fn on_message(

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_algorithms::{Entry, SpecError};
 
@@ -75,8 +76,10 @@ fn describe(entry: &Entry) -> Outcome {
     writeln!(out, "Parameters:  {parameters}")?;
     writeln!(out, "Most nodes:  {}", crate::table::grouped(entry.max_nodes.into()))?;
     writeln!(out, "\nMutants, deliberately broken, for 'catraca check {} --mutant':", entry.name)?;
-    for (name, breaks) in registry::mutants(entry.name) {
-        writeln!(out, "  {name}: {breaks}")?;
+    for mutant in registry::mutants(entry.name) {
+        let Caught { nodes, requests, property } = mutant.caught;
+        writeln!(out, "  {}: {}", mutant.name, mutant.breaks)?;
+        writeln!(out, "    caught with --nodes {nodes} --requests {requests}: {property}")?;
     }
     Ok(())
 }

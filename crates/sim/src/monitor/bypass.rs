@@ -4,7 +4,7 @@
 //! entered while it waited, less those that asked before it. A Fenwick tree counts the earlier ones
 //! still waiting, so an entry costs a logarithm of the number of nodes.
 
-use catraca_core::NodeId;
+use catraca_core::{NodeId, property};
 
 use super::Broken;
 
@@ -109,7 +109,7 @@ impl Bypass {
                 let what = format!(
                     "node {node} was overtaken by {overtaken} later requests, and {bound} are allowed"
                 );
-                Err(Broken { invariant: "bounded bypass", what })
+                Err(Broken { invariant: property::BOUNDED_BYPASS, what })
             }
             _ => Ok(()),
         }

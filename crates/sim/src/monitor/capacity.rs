@@ -4,7 +4,7 @@
 //! resources the locks on sets. Reference: S2, section 8 (the critical section is entered by one
 //! process at a time).
 
-use catraca_core::{Claim, NodeId};
+use catraca_core::{Claim, NodeId, property};
 
 use super::Broken;
 
@@ -32,7 +32,7 @@ impl Capacity {
                 let others: Vec<String> =
                     holders.iter().filter(|&&other| other != node).map(NodeId::to_string).collect();
                 let what = format!("node {node} enters while node {} is inside", others.join(", "));
-                return Err(Broken { invariant: "mutual exclusion", what });
+                return Err(Broken { invariant: property::MUTUAL_EXCLUSION, what });
             }
         }
         Ok(())

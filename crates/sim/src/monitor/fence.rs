@@ -1,6 +1,6 @@
 //! Fences grow from entry to entry, so that a holder that is out of date can be refused.
 
-use catraca_core::Fence;
+use catraca_core::{Fence, property};
 
 use super::Broken;
 
@@ -18,7 +18,7 @@ impl FenceOrder {
     pub(crate) fn grant(&mut self, fence: Fence) -> Result<(), Broken> {
         if fence <= self.last {
             let what = format!("fence {fence} comes after fence {}", self.last);
-            return Err(Broken { invariant: "fences increase", what });
+            return Err(Broken { invariant: property::FENCES_INCREASE, what });
         }
         self.last = fence;
         Ok(())

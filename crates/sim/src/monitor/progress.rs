@@ -2,7 +2,7 @@
 //!
 //! Reference: S2, section 8.1 (absence of deadlock and starvation).
 
-use catraca_core::NodeId;
+use catraca_core::{NodeId, property};
 
 use super::Broken;
 
@@ -21,7 +21,7 @@ pub(crate) fn nobody_waits(mut waiting: impl Iterator<Item = NodeId>) -> Result<
         named.push(format!("and {more} more"));
     }
     let what = format!("nothing more can happen, but these nodes wait: {}", named.join(", "));
-    Err(Broken { invariant: "nobody waits for ever", what })
+    Err(Broken { invariant: property::NOBODY_WAITS_FOR_EVER, what })
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Reference: S2, section 8.5 (lost and duplicated tokens). A crash or a partition may take the
 //! token away; then there may be none, but never two.
 
+use catraca_core::property;
+
 use super::Broken;
 
 /// Counts tokens.
@@ -36,7 +38,7 @@ impl OneToken {
             return Ok(());
         }
         let what = format!("there are {} tokens", self.tokens);
-        Err(Broken { invariant: "one token", what })
+        Err(Broken { invariant: property::ONE_TOKEN, what })
     }
 }
 

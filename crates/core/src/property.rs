@@ -1,0 +1,16 @@
+//! The names of what has to hold in every run, as monitors, checker and mutants call it.
+
+/// At most as many are inside as may be: one, for a lock.
+pub const MUTUAL_EXCLUSION: &str = "mutual exclusion";
+/// Nobody is left waiting when nothing more can happen.
+pub const NOBODY_WAITS_FOR_EVER: &str = "nobody waits for ever";
+/// Every grant has a larger fence than the one before.
+pub const FENCES_INCREASE: &str = "fences increase";
+/// There is exactly one token, at a node or in a message. Only where there is one at all.
+pub const ONE_TOKEN: &str = "one token";
+/// Nothing happened that cannot happen in a correct run.
+pub const NO_ANOMALY: &str = "no anomaly";
+/// The algorithm's own invariant holds.
+pub const INVARIANT: &str = "invariant";
+/// No request is overtaken more often than allowed.
+pub const BOUNDED_BYPASS: &str = "bounded bypass";
