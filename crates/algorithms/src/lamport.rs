@@ -90,7 +90,7 @@ impl Lamport {
     }
 
     /// Takes out the request of `node`, which has one at most.
-    fn dequeue(&mut self, node: NodeId, out: &mut Effects<Msg>) {
+    pub(crate) fn dequeue(&mut self, node: NodeId, out: &mut Effects<Msg>) {
         match self.queue.iter().position(|request| request.node == node) {
             Some(place) => drop(self.queue.remove(place)),
             None => out.anomaly("a node left that had not asked"),

@@ -46,6 +46,48 @@ fn ricart_agrawala_holds_and_has_exactly_these_states() {
     assert_eq!(counts(&inside(&three), any), (58_918, 197_306, 37));
 }
 
+/// Algorithm, nodes, requests each, who is inside at the start; states and depth. docs/CLAIMS.md has
+/// the groups that take longer.
+#[rustfmt::skip]
+const EXHAUSTED: &[(&str, u32, u32, Option<u32>, u64, usize)] = &[
+    ("coordinator",        3, 2, None,        869, 24),
+    ("coordinator",        3, 2, Some(1),     904, 26),
+    ("coordinator",        4, 1, None,        681, 17),
+    ("lamport",            3, 1, None,     25_130, 24),
+    ("lamport",            3, 1, Some(1),  41_455, 27),
+    ("carvalho-roucairol", 3, 2, None,     59_050, 36),
+    ("carvalho-roucairol", 3, 2, Some(1),  68_126, 37),
+    ("carvalho-roucairol", 4, 1, None,    375_613, 32),
+    ("maekawa",            3, 2, None,     28_272, 40),
+    ("maekawa",            3, 2, Some(1),  28_630, 42),
+    ("maekawa",            4, 1, None,    237_390, 36),
+    ("suzuki-kasami",      3, 2, None,     58_933, 30),
+    ("suzuki-kasami",      3, 2, Some(1),  62_945, 31),
+    ("suzuki-kasami",      4, 1, None,    125_157, 24),
+    ("singhal",            3, 2, None,     73_684, 32),
+    ("singhal",            3, 2, Some(1),  74_609, 33),
+    ("singhal",            4, 1, None,     85_353, 26),
+    ("raymond",            3, 2, None,      1_004, 21),
+    ("raymond",            3, 2, Some(1),   1_024, 22),
+    ("raymond",            4, 1, None,      1_104, 20),
+];
+
+#[test]
+fn the_algorithms_hold_and_have_exactly_these_states() {
+    for &(algorithm, nodes, requests, inside, states, depth) in EXHAUSTED {
+        let start = inside.map_or(Start::idle(), |node| Start::inside(NodeId(node)));
+        let spec = Spec::new(algorithm, nodes).starting(start);
+        let options = Options { requests, ..Options::of(&spec).unwrap() };
+        let report = check(&spec, &options, &mut |_| {}).unwrap();
+        assert_eq!(report.verdict, Verdict::Holds, "{algorithm}");
+        assert_eq!(
+            (report.states, report.depth),
+            (states, depth),
+            "{algorithm} {nodes} {inside:?}"
+        );
+    }
+}
+
 #[test]
 fn every_algorithm_holds_on_two_nodes() {
     for entry in registry::ENTRIES {

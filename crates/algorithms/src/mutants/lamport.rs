@@ -6,7 +6,8 @@ use catraca_topology::Members;
 use super::{Caught, Mutation};
 use crate::lamport::{Lamport, Msg};
 
-pub(crate) const ALL: &[&dyn Mutation<Lamport>] = &[&EntersUnheard, &NoTieBreak, &ReleaseNotSent];
+pub(crate) const ALL: &[&dyn Mutation<Lamport>] =
+    &[&EntersUnheard, &NoTieBreak, &OnlyRequestsCount, &ReleaseNotSent];
 
 /// Keeps rule L2 and drops rule L1.
 struct EntersUnheard;
@@ -66,6 +67,42 @@ impl Mutation<Lamport> for NoTieBreak {
         let is_tied = node.queue.front().is_some_and(|first| first.time == node.requested);
         if node.phase == Phase::Waiting && node.awaited == 0 && is_tied {
             node.enter(config, out);
+        }
+    }
+}
+
+/// Takes rule L1 as S2 words it.
+struct OnlyRequestsCount;
+
+impl Mutation<Lamport> for OnlyRequestsCount {
+    fn name(&self) -> &'static str {
+        "only-requests-count"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "for rule L1 a node counts only the REQUESTs of the others, as S2 words it, not any message"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
+    fn on_message(
+        &self,
+        node: &mut Lamport,
+        config: &Members,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        match message {
+            Msg::Request(_) => node.on_message(config, from, message, out),
+            Msg::Reply(time) => node.clock.witness(time),
+            Msg::Release(time) => {
+                node.clock.witness(time);
+                node.dequeue(from, out);
+                node.enter_if_first(config, out);
+            }
         }
     }
 }
