@@ -127,7 +127,7 @@ impl Algorithm for CarvalhoRoucairol {
     type Config = Members;
 
     fn new(me: NodeId, config: &Members, start: &Start) -> Self {
-        let phase = if start.is_inside(me) { Phase::Inside } else { Phase::Idle };
+        let phase = start.phase_of(me);
         // In a ring that begins at the token's node each has the permissions of those after it; a
         // holder, which is where the token is, has them all.
         let after_me = me.others_after(config.nodes).take_while(|&node| node != start.token());

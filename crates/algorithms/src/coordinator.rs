@@ -20,7 +20,7 @@ use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// The node that decides.
@@ -124,7 +124,7 @@ impl Algorithm for Coordinator {
     type Config = Members;
 
     fn new(me: NodeId, _config: &Members, start: &Start) -> Self {
-        let phase = if start.is_inside(me) { Phase::Inside } else { Phase::Idle };
+        let phase = start.phase_of(me);
         let desk = (me == COORDINATOR).then(|| {
             let holder = start.holders().map(|(node, _)| node).next();
             Box::new(Desk { holder, last: Fence::NONE, queue: VecDeque::new() })
@@ -177,7 +177,7 @@ impl Registered for Coordinator {
         source: "S2 8.2, S3",
         max_nodes: 10_000_000,
         parameters: &[],
-        claims: Some(Claims { messages: |_, _| 3.0, delay: |_| Range::exactly(2.0) }),
+        claims: Some(Tabled { messages: |_, _| 3.0, delay: |_| Range::exactly(2.0) }),
         file: include_str!("coordinator.rs"),
     };
 

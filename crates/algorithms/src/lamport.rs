@@ -26,7 +26,7 @@ use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What the nodes say to each other. Every message carries the sender's time.
@@ -134,7 +134,7 @@ impl Algorithm for Lamport {
     type Config = Members;
 
     fn new(me: NodeId, _config: &Members, start: &Start) -> Self {
-        let phase = if start.is_inside(me) { Phase::Inside } else { Phase::Idle };
+        let phase = start.phase_of(me);
         // A holder's request heads every queue: nobody else asks as early as time 0.
         let queue = start.holders().map(|(node, _)| Stamp { time: 0, node }).collect();
         Lamport {
@@ -189,7 +189,7 @@ impl Registered for Lamport {
         source: "S2 8.3.1",
         max_nodes: 4096,
         parameters: &[],
-        claims: Some(Claims {
+        claims: Some(Tabled {
             messages: |nodes, load| match load {
                 Load::Low => 2.0 * (nodes - 1.0),
                 Load::High => 3.0 * (nodes - 1.0),

@@ -7,12 +7,14 @@
 //!
 //! **Assumes.** Reliable FIFO channels, so that no INQUIRE overtakes its GRANT; no crashes.
 //!
-//! **Cost.** 3(K-1) messages per entry with quorums of K nodes, about sqrt N; at most 6(K-1) where
+//! **Cost.** 3(K-1) messages per entry with quorums of K nodes; at most 6(K-1) where
 //! requests meet: a new one causes a FAILED, or an INQUIRE, a YIELD and a second GRANT. Delay 2T by
-//! way of the arbiter, T where the two nodes have no common arbiter but themselves.
+//! way of the arbiter, T where the two nodes have no common arbiter but themselves. K is about 2 sqrt N
+//! with quorums from a grid (`--quorum grid`, the default, any N) and about sqrt N with those from a
+//! projective plane (`--quorum plane`, N = q*q+q+1 with q prime).
 //!
 //! **Departs.** S2 names FAILED, INQUIRE and YIELD without a rule for them. Maekawa fails a
-//! newcomer that is not the best; the one that *was* the best of those waiting until then has to be
+//! newcomer that is not the best; the one that was the best of those waiting until then has to be
 //! failed too, or it may never yield. What a node says to itself is heard in the same step and is
 //! no message. Fences are ours: a GRANT brings the largest that the arbiter knows, a RELEASE the
 //! new one. GRANT is S2's REPLY and Maekawa's LOCKED, YIELD his RELINQUISH.
@@ -27,7 +29,7 @@ use catraca_topology::Quorums;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What requesters and arbiters say to each other. Each names a request by its time.
@@ -237,6 +239,10 @@ impl Algorithm for Maekawa {
     fn on_message(&mut self, config: &Quorums, from: NodeId, message: Msg, out: &mut Effects<Msg>) {
         if let Msg::Grant { fence, .. } | Msg::Release { fence, .. } = message {
             self.fence = self.fence.max(fence);
+            // A fence counts entries. Requests as late as the entries known keep the clocks of nodes
+            // that never hear each other's requests from drifting apart: nobody is overtaken by a
+            // slow clock for long.
+            self.clock.witness(fence.0);
         }
         let theirs = |time| Stamp { time, node: from };
         match message {
@@ -266,13 +272,13 @@ impl Registered for Maekawa {
         title: "Maekawa, 1985",
         family: Family::Quorum,
         channels: Channels::Fifo,
-        messages: "3(K-1) to 6(K-1), K about sqrt N",
+        messages: "3(K-1) to 6(K-1), K the quorum",
         delay: "2T",
         fence: "1 + the largest known to the quorum",
         source: "S2 8.3.3",
         max_nodes: 16_384,
         parameters: &["quorum"],
-        claims: Some(Claims {
+        claims: Some(Tabled {
             messages: |nodes, load| libm::sqrt(nodes) * if load == Load::Low { 5.0 } else { 3.0 },
             delay: |_| Range::exactly(2.0),
         }),

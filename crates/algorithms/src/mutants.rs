@@ -1,7 +1,7 @@
 //! Deliberately broken algorithms, to show that checker and simulator catch what they should.
 //!
-//! A mutation replaces one handler of a correct algorithm and leaves the rest alone, so the
-//! algorithms themselves carry no trace of their mutants.
+//! A mutation replaces one or two handlers of a correct algorithm and leaves the rest alone: no
+//! algorithm asks whether it is broken. What a node says to itself without a message is not mutated.
 
 pub(crate) mod carvalho_roucairol;
 pub(crate) mod coordinator;

@@ -8,7 +8,8 @@
 //! **Assumes.** Reliable channels in any order; no crashes.
 //!
 //! **Cost.** 2 messages per edge between the token and the requester at low load, 4(N-1)/N per
-//! entry at high load; delay T per edge.
+//! entry at high load; delay T per edge. The tree (`--tree`) is a balanced binary one by default, or
+//! a star, a chain, or given.
 //!
 //! **Departs.** The token carries the fence. The request that follows a token may overtake it: it
 //! waits in the queue until the token comes, so FIFO is not needed (S2 8.1 assumes it). Variables:
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What the nodes say to each other.
@@ -191,7 +192,7 @@ impl Registered for Raymond {
         source: "S2 8.4.3",
         max_nodes: 10_000_000,
         parameters: &["tree"],
-        claims: Some(Claims {
+        claims: Some(Tabled {
             messages: |nodes, _| 4.0 * libm::log2(nodes),
             delay: |nodes| Range::exactly(libm::log2(nodes) / 2.0),
         }),

@@ -103,7 +103,7 @@ pub struct Theory {
 
 /// What the summary table of S2 (section 8.5) claims for an algorithm.
 #[derive(Clone, Copy, Debug)]
-pub struct Claims {
+pub struct Tabled {
     /// Messages per entry among so many nodes.
     pub messages: fn(nodes: f64, load: Load) -> f64,
     /// Synchronisation delay in units of T.
@@ -134,7 +134,7 @@ pub struct Entry {
     /// The names of the parameters that it takes, such as `tree`.
     pub parameters: &'static [&'static str],
     /// What S2's summary table says, where it has a line for this algorithm.
-    pub claims: Option<Claims>,
+    pub claims: Option<Tabled>,
     /// The source file; its header is the description.
     pub file: &'static str,
 }

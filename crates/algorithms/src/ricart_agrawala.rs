@@ -19,7 +19,7 @@ use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What the nodes say to each other.
@@ -99,7 +99,7 @@ impl Algorithm for RicartAgrawala {
 
     fn new(me: NodeId, _config: &Members, start: &Start) -> Self {
         // Nobody else needs to know of a holder: whoever asks it is deferred.
-        let phase = if start.is_inside(me) { Phase::Inside } else { Phase::Idle };
+        let phase = start.phase_of(me);
         RicartAgrawala {
             me,
             clock: LogicalClock::default(),
@@ -147,7 +147,7 @@ impl Registered for RicartAgrawala {
         source: "S2 8.3.2",
         max_nodes: 16_384,
         parameters: &[],
-        claims: Some(Claims {
+        claims: Some(Tabled {
             messages: |nodes, load| match load {
                 Load::Low => nodes - 1.0,
                 Load::High => 2.0 * (nodes - 1.0),

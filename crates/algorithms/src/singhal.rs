@@ -7,7 +7,7 @@
 //!
 //! **Assumes.** Reliable channels in any order; no crashes.
 //!
-//! **Cost.** 0 to N messages per entry: (N-1)(N+2)/2N on average at low load, N at high load; delay
+//! **Cost.** 0 to N messages per entry: (N-1)(N+2)/(2N) on average at low load, N at high load; delay
 //! T.
 //!
 //! **Departs.** Twice from the rules as they are usually given, which lose a request among three
@@ -31,7 +31,7 @@ use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What the nodes say to each other.
@@ -39,7 +39,7 @@ use crate::{Spec, SpecError};
 #[serde(rename_all = "kebab-case")]
 pub enum Msg {
     /// 'I want to enter; this is my request number so much.'
-    Request(u32),
+    Request(u64),
     /// 'You may enter.'
     Token(Box<Token>),
 }
@@ -79,7 +79,7 @@ pub struct Token {
     /// What each node does, as far as the token knows.
     pub(crate) tsv: Vec<Site>,
     /// The largest request number of each node that the token knows of.
-    pub(crate) tsn: Vec<u32>,
+    pub(crate) tsn: Vec<u64>,
     /// The fence of the last entry.
     pub(crate) fence: Fence,
 }
@@ -91,7 +91,7 @@ pub struct Singhal {
     /// What each node does, as far as this one knows; of itself it knows for certain.
     pub(crate) sv: Vec<Site>,
     /// The largest request number known of each node.
-    pub(crate) sn: Vec<u32>,
+    pub(crate) sn: Vec<u64>,
     pub(crate) token: Option<Box<Token>>,
 }
 
@@ -103,7 +103,7 @@ impl Singhal {
         self.token = Some(token);
     }
 
-    fn on_ask(&mut self, from: NodeId, number: u32, out: &mut Effects<Msg>) {
+    fn on_ask(&mut self, from: NodeId, number: u64, out: &mut Effects<Msg>) {
         let is_new = number > self.sn[from.index()];
         self.sn[from.index()] = self.sn[from.index()].max(number);
         // An outdated request counts here too: its sender relies on being asked from now on.
@@ -134,6 +134,9 @@ impl Singhal {
     fn on_token(&mut self, mut token: Box<Token>, out: &mut Effects<Msg>) {
         if self.sv[self.me.index()] != Site::Requesting {
             return out.anomaly("a token came that nobody waits for");
+        }
+        if (token.tsv.len(), token.tsn.len()) != (self.sv.len(), self.sn.len()) {
+            return out.anomaly("a token of another group came");
         }
         self.tell(&mut token);
         self.learn(&token);
@@ -258,13 +261,13 @@ impl Registered for Singhal {
         title: "Singhal, 1989",
         family: Family::Token,
         channels: Channels::Any,
-        messages: "(N-1)(N+2)/2N at low load, N at high load",
+        messages: "(N-1)(N+2)/(2N) at low load, N at high load",
         delay: "T",
         fence: "counter in the token",
         source: "S2 8.4.2",
         max_nodes: 4096,
         parameters: &[],
-        claims: Some(Claims { messages: |nodes, _| nodes / 2.0, delay: |_| Range::exactly(2.0) }),
+        claims: Some(Tabled { messages: |nodes, _| nodes / 2.0, delay: |_| Range::exactly(2.0) }),
         file: include_str!("singhal.rs"),
     };
 
@@ -305,7 +308,7 @@ mod tests {
         Singhal::new(NodeId(id), &GROUP, start)
     }
 
-    fn token(tsv: [Site; 3], tsn: [u32; 3], fence: u64) -> Msg {
+    fn token(tsv: [Site; 3], tsn: [u64; 3], fence: u64) -> Msg {
         let (tsv, tsn) = (tsv.to_vec(), tsn.to_vec());
         Msg::Token(Box::new(Token { tsv, tsn, fence: Fence(fence) }))
     }

@@ -24,7 +24,7 @@ use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
-use crate::registry::{Channels, Claims, Entry, Family, Load, Range, Registered, Theory};
+use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
 use crate::{Spec, SpecError};
 
 /// What the nodes say to each other.
@@ -32,7 +32,7 @@ use crate::{Spec, SpecError};
 #[serde(rename_all = "kebab-case")]
 pub enum Msg {
     /// 'I want to enter; this is my request number so much.'
-    Request(u32),
+    Request(u64),
     /// 'You may enter.'
     Token(Box<Token>),
 }
@@ -56,7 +56,7 @@ impl Message for Msg {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {
     /// The number of the last request served of each node.
-    pub(crate) ln: Vec<u32>,
+    pub(crate) ln: Vec<u64>,
     /// Who gets the token next.
     pub(crate) queue: VecDeque<NodeId>,
     /// The fence of the last entry.
@@ -69,7 +69,7 @@ pub struct SuzukiKasami {
     pub(crate) me: NodeId,
     pub(crate) phase: Phase,
     /// The largest request number heard of each node.
-    pub(crate) rn: Vec<u32>,
+    pub(crate) rn: Vec<u64>,
     pub(crate) token: Option<Box<Token>>,
 }
 
@@ -81,7 +81,7 @@ impl SuzukiKasami {
         self.token = Some(token);
     }
 
-    fn on_ask(&mut self, from: NodeId, number: u32, out: &mut Effects<Msg>) {
+    fn on_ask(&mut self, from: NodeId, number: u64, out: &mut Effects<Msg>) {
         if number <= self.rn[from.index()] {
             return; // A later request of the same node has overtaken this one.
         }
@@ -98,6 +98,10 @@ impl SuzukiKasami {
         if self.phase != Phase::Waiting || self.token.is_some() {
             return out.anomaly("a token came that nobody waits for");
         }
+        let is_node = |node: &NodeId| node.index() < self.rn.len();
+        if token.ln.len() != self.rn.len() || !token.queue.iter().all(is_node) {
+            return out.anomaly("a token of another group came");
+        }
         self.enter(token, out);
     }
 }
@@ -113,7 +117,7 @@ impl Algorithm for SuzukiKasami {
         let token = || Token { ln: none.clone(), queue: VecDeque::new(), fence: Fence::NONE };
         SuzukiKasami {
             me,
-            phase: if start.is_inside(me) { Phase::Inside } else { Phase::Idle },
+            phase: start.phase_of(me),
             token: (start.token() == me).then(|| Box::new(token())),
             rn: none,
         }
@@ -178,7 +182,7 @@ impl Registered for SuzukiKasami {
         source: "S2 8.4.1",
         max_nodes: 4096,
         parameters: &[],
-        claims: Some(Claims {
+        claims: Some(Tabled {
             messages: |nodes, load| match load {
                 Load::Low => 0.0,
                 Load::High => nodes - 1.0,
@@ -223,7 +227,7 @@ mod tests {
         SuzukiKasami::new(NodeId(id), &GROUP, start)
     }
 
-    fn token(ln: [u32; 4], queue: &[u32], fence: u64) -> Msg {
+    fn token(ln: [u64; 4], queue: &[u32], fence: u64) -> Msg {
         let queue = queue.iter().copied().map(NodeId).collect();
         Msg::Token(Box::new(Token { ln: ln.to_vec(), queue, fence: Fence(fence) }))
     }

@@ -26,8 +26,10 @@ pub(crate) fn violation<A: Algorithm>(
         let (node, input) = walk.world.take(actions[choice]);
         walk.step(index as u64 + 1, node, input);
     }
-    // The search evaluated the same property in the same world.
-    let what = property::explain(property, model, &walk.world).err().unwrap_or_default();
+    let what = match property::explain(property, model, &walk.world) {
+        Err(what) => what,
+        Ok(()) => unreachable!("the search found '{property}' broken in this very world"),
+    };
     let mut header = Header::new(Origin::Check, spec.clone(), 1);
     header.violation = Some(format!("{property}: {what}"));
     Violation { property, what, trace: Trace { header, events: walk.events } }

@@ -70,15 +70,16 @@ mod tests {
     }
 
     #[test]
-    fn no_job_is_begun_after_the_pulse_has_broken_off() {
+    fn few_jobs_are_begun_after_the_pulse_has_broken_off() {
         const JOBS: usize = 1000;
         for threads in [1, 2] {
             let enough = AtomicBool::new(false);
-            // The helper cannot get ahead of the pulse.
+            // A helper cannot get ahead of the pulse, and takes its time once it is over.
             let work = |_| {
                 while !enough.load(Ordering::Relaxed) {
                     thread::yield_now();
                 }
+                thread::sleep(std::time::Duration::from_millis(1));
             };
             let off = || {
                 enough.store(true, Ordering::Relaxed);
@@ -86,7 +87,7 @@ mod tests {
             };
             let (results, flow) = share(threads, vec![(); JOBS], work, off);
             assert_eq!(flow, ControlFlow::Break("enough"));
-            assert!(results.len() < JOBS);
+            assert!(results.len() < JOBS / 2, "{} jobs were done", results.len());
         }
     }
 }

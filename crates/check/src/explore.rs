@@ -111,7 +111,7 @@ pub enum Verdict {
 /// How a property is broken, in as few steps as possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The property's name, one of those in [`property`](crate::property).
+    /// The property's name, one of those in [`catraca_core::property`].
     pub property: &'static str,
     /// What is wrong, in words.
     pub what: String,

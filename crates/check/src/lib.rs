@@ -3,7 +3,7 @@
 //!
 //! The checker drives the same algorithm values as the simulator and the daemon do. A [`World`] is
 //! a whole group at one instant; [`GroupModel`] says what can happen next and what has to hold
-//! ([`property`]); [`check`] goes through every world that can be reached and reports the shortest
+//! ([properties](catraca_core::property)); [`check`] goes through every world that can be reached and reports the shortest
 //! way to a broken property as a [trace](catraca_trace::Trace) that can be replayed and drawn.
 //!
 //! ```
@@ -43,6 +43,11 @@
 //! states share one, the second is not explored. Among n states that happens with a probability of
 //! about n² / 2⁶⁵: 3 in a hundred million for a million states, 3 in ten thousand for a hundred
 //! million. The keys are fixed, so a run can be repeated exactly.
+//!
+//! **Waiting.** 'Nobody waits for ever' is broken by a world in which somebody waits and nothing can
+//! happen any more. A run that goes round in circles while somebody waits is not found that way; a
+//! test shows that the present algorithms have no such runs, so for them it is the whole of
+//! liveness.
 //!
 //! **Timers.** A timer that is set can run out at any moment, whatever its duration: an algorithm
 //! has to be safe however slow its nodes and channels are.

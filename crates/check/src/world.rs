@@ -60,8 +60,8 @@ pub enum Action {
 
 /// A group at one instant.
 ///
-/// Worlds in which the same can happen from now on are equal: messages on their way are kept in a
-/// canonical order, whatever the order in which they were sent.
+/// Messages on their way are kept in a canonical order, so that worlds which differ only in the order
+/// of sending are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World<A: Algorithm> {
     nodes: PerNode<A>,
@@ -77,7 +77,7 @@ impl<A: Algorithm> World<A> {
     /// nodes have not been given [`Input::Start`] yet.
     pub fn new(config: &A::Config, nodes: u32, start: &Start, requests: u32) -> Self {
         let application = |node| {
-            let phase = if start.is_inside(node) { Phase::Inside } else { Phase::Idle };
+            let phase = start.phase_of(node);
             Application { phase, remaining: requests }
         };
         World {

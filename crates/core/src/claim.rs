@@ -1,5 +1,6 @@
 //! What a request asks for: a set of resources.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,20 @@ impl fmt::Display for ResourceId {
 ///
 /// A claim of up to four resources costs no allocation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "Vec<ResourceId>", into = "Vec<ResourceId>")]
 pub struct Claim(SmallVec<[ResourceId; 4]>);
+
+impl From<Vec<ResourceId>> for Claim {
+    fn from(resources: Vec<ResourceId>) -> Self {
+        Claim::of(resources)
+    }
+}
+
+impl From<Claim> for Vec<ResourceId> {
+    fn from(claim: Claim) -> Self {
+        claim.0.into_vec()
+    }
+}
 
 impl Claim {
     /// The only claim there is where one resource is guarded.

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Claim, NodeId};
+use crate::{Claim, NodeId, Phase};
 
 /// The state of affairs in which all nodes of a group are created.
 ///
@@ -43,14 +43,14 @@ impl Start {
         self.token
     }
 
-    /// What `node` holds, if it is inside.
-    pub fn claim_of(&self, node: NodeId) -> Option<&Claim> {
-        self.inside.get(&node)
-    }
-
     /// Whether `node` is inside.
     pub fn is_inside(&self, node: NodeId) -> bool {
         self.inside.contains_key(&node)
+    }
+
+    /// Where the application at `node` stands: inside or idle, since nobody waits yet.
+    pub fn phase_of(&self, node: NodeId) -> Phase {
+        if self.is_inside(node) { Phase::Inside } else { Phase::Idle }
     }
 
     /// Everybody who is inside, in ascending order.

@@ -126,7 +126,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         let site = |node| Site {
             asked_at: Time::ZERO,
             entries: 0,
-            phase: if spec.start.is_inside(node) { Phase::Inside } else { Phase::Idle },
+            phase: spec.start.phase_of(node),
             alive: true,
         };
         let rounds = match setup.workload.arrivals {

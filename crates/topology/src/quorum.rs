@@ -144,7 +144,7 @@ fn difference_set(q: u32) -> Vec<u32> {
             return line;
         }
     }
-    Vec::new() // Unreachable: a primitive cubic exists over every finite field.
+    unreachable!("a primitive cubic exists over every finite field")
 }
 
 /// The powers k of x with no x^2 part, if x runs through all points before it comes back to the

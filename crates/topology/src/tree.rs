@@ -106,14 +106,12 @@ pub struct Tree {
 impl Tree {
     /// Builds the tree of `nodes` nodes that `shape` describes.
     pub fn build(shape: &TreeShape, nodes: u32) -> Result<Self, TreeError> {
-        let parent = |id: u32| match shape {
-            TreeShape::Binary => id.saturating_sub(1) / 2,
-            TreeShape::Chain => id.saturating_sub(1),
-            TreeShape::Star | TreeShape::Parents(_) => 0,
+        let parent: fn(u32) -> u32 = match shape {
+            TreeShape::Binary => |id| id.saturating_sub(1) / 2,
+            TreeShape::Chain => |id| id.saturating_sub(1),
+            TreeShape::Star => |_| 0,
+            TreeShape::Parents(parents) => return Self::from_parents(parents, nodes),
         };
-        if let TreeShape::Parents(parents) = shape {
-            return Self::from_parents(parents, nodes);
-        }
         Ok(Tree { parents: (0..nodes).map(|id| NodeId(parent(id))).collect(), root: NodeId(0) })
     }
 

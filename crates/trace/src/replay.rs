@@ -60,9 +60,18 @@ impl Visitor for Replayer<'_> {
                 Event::Lost { .. } => continue,
             };
             let broken = |what: String| TraceError::Event { event: number, what };
-            let state = nodes
-                .get_mut(recorded.node.index())
-                .ok_or_else(|| broken(format!("there is no node {}", recorded.node)))?;
+            let sender = match recorded.input {
+                Input::Message { from, .. } if from == recorded.node => {
+                    return Err(broken(format!("node {from} gets a message from itself")));
+                }
+                Input::Message { from, .. } => Some(from),
+                _ => None,
+            };
+            let mut named = [Some(recorded.node), sender].into_iter().flatten();
+            if let Some(node) = named.find(|node| node.0 >= spec.nodes) {
+                return Err(broken(format!("there is no node {node}")));
+            }
+            let state = &mut nodes[recorded.node.index()];
             let input = typed::<A>(&recorded.input).map_err(broken)?;
             let place = (recorded.at, recorded.node);
             let replayed = recorder.drive(state, &config, place, input, recorded.delivers);
@@ -102,7 +111,7 @@ struct Watch {
 
 impl Watch {
     fn new(nodes: u32, start: &catraca_core::Start) -> Self {
-        let phase = |node| if start.is_inside(node) { Phase::Inside } else { Phase::Idle };
+        let phase = |node| start.phase_of(node);
         Watch { phases: NodeId::all(nodes).map(phase).collect(), last_fence: Fence::NONE }
     }
 

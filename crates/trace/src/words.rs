@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::record::{Event, Outcome, Payload, Step};
 
 impl fmt::Display for Payload {
-    /// The kind, and what the message carries: `request 3`, `token {fence: 2}`.
+    /// The kind, and what the message carries: `request 3`, `token {fence:2}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind)?;
         let content = match &self.body {
