@@ -1,12 +1,16 @@
 //! Why a command fails, and with which exit code.
 
+use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use catraca_algorithms::SpecError;
 use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_sim::{KEYS, ScenarioError};
+use clap::error::{ContextKind, ErrorKind};
 
+use crate::output::reason;
 use crate::suggest::unknown;
 
 /// The ways to fail. Each has its exit code; `catraca --help` lists them.
@@ -22,8 +26,6 @@ pub(crate) enum Failure {
     GaveUp,
     /// Ctrl-C.
     Interrupted,
-    /// Whoever read our output has gone away: not a failure, but there is nobody to talk to.
-    NobodyReads,
 }
 
 impl Failure {
@@ -41,19 +43,17 @@ impl Failure {
             Failure::Violation => (3, Ok(())),
             Failure::GaveUp => (4, Ok(())),
             Failure::Interrupted => (130, writeln!(stderr, "catraca: interrupted")),
-            Failure::NobodyReads => (0, Ok(())),
         };
         said.ok();
         ExitCode::from(code)
     }
 }
 
+/// Errors of files are told with their place; what is left is standard output.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Failure::NobodyReads,
-            _ => Failure::System(error.into()),
-        }
+        let what = format!("cannot write to standard output: {}", reason(&error));
+        Failure::System(anyhow::Error::msg(what))
     }
 }
 
@@ -74,22 +74,58 @@ impl From<SpecError> for Failure {
     }
 }
 
-impl From<ScenarioError> for Failure {
-    fn from(error: ScenarioError) -> Self {
+impl Failure {
+    /// What is wrong with a scenario. The place is the flag, for keys that `is_flag` knows, or
+    /// else the key in `file`.
+    pub(crate) fn of_scenario(
+        error: ScenarioError,
+        file: Option<&Path>,
+        is_flag: impl Fn(&str) -> bool,
+    ) -> Self {
+        let in_file = |message: String| match file {
+            Some(file) => Failure::Input(format!("{}: {message}", file.display())),
+            None => Failure::Input(message),
+        };
         match error {
-            ScenarioError::Spec(error) => error.into(),
+            ScenarioError::Value { key, what } if is_flag(key) => {
+                let flag = KEYS.iter().find(|known| known.path == key).map_or(key, |key| key.flag);
+                Failure::Input(format!("--{flag}: {what}"))
+            }
+            // It may be the file or a flag that is wrong about the group: only one of them can
+            // be blamed if the other said nothing.
+            ScenarioError::Spec(error) => match Failure::from(error) {
+                Failure::Input(message) if !GROUP.iter().any(|key| is_flag(key)) => {
+                    in_file(message)
+                }
+                failure => failure,
+            },
             ScenarioError::UnknownKey(key) => {
                 let paths: Vec<&str> = KEYS.iter().map(|key| key.path).collect();
-                Failure::Input(unknown("key", &key, &paths))
+                in_file(unknown("key", &key, &paths))
             }
-            other => Failure::input(other),
+            other => in_file(other.to_string()),
         }
     }
 }
 
-/// Help and version go to standard output and succeed; wrong usage is wrong input.
+/// The keys that describe the group.
+const GROUP: [&str; 7] =
+    ["algorithm", "nodes", "tree", "quorum", "mutant", "start.inside", "start.token"];
+
+/// Help and version go to standard output and succeed; wrong usage is wrong input. A wrong value
+/// is told in one line; it brings its own remedy, so the usage is not repeated.
 pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    // A closed output is not worth a second error.
-    error.print().ok();
+    if error.kind() == ErrorKind::ValueValidation
+        && let (Some(argument), Some(cause)) = (error.get(ContextKind::InvalidArg), error.source())
+    {
+        let argument = argument.to_string();
+        let flag = argument.split(' ').next().unwrap_or_default();
+        return Failure::input(format!("{flag}: {cause}")).report();
+    }
+    match error.print() {
+        Err(closed) if closed.kind() == std::io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Failure::from(error).report(),
+        Ok(()) => {}
+    }
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }

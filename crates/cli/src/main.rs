@@ -7,6 +7,7 @@ mod output;
 mod progress;
 mod suggest;
 mod table;
+mod value;
 
 use std::process::ExitCode;
 
@@ -28,7 +29,7 @@ Exit codes:
     1  the system failed (a disk, a thread)
     2  wrong input; the message says what to change
     3  a violation was found, or a replay differs from its trace
-    4  gave up without a verdict (memory limit)
+    4  gave up without a verdict (a limit on memory or states)
   130  interrupted; no half-written file is left behind";
 
 #[derive(Subcommand)]

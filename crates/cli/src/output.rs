@@ -1,6 +1,7 @@
-//! Files that are there whole or not at all.
+//! Where results go: files that are there whole or not at all, and standard output.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use catraca_draw::{Format, Picture};
@@ -12,32 +13,28 @@ use crate::failure::Failure;
 /// A file that is being written beside its place, and moved there when it is complete. Dropped
 /// before that, it leaves nothing behind.
 pub(crate) struct PendingFile {
-    file: BufWriter<NamedTempFile>,
+    sink: Sink,
+    /// As the user wrote it.
     path: PathBuf,
+}
+
+enum Sink {
+    /// A file beside the place that it is moved to.
+    Beside(BufWriter<NamedTempFile>, PathBuf),
+    /// A device or a pipe. Moving a file there would put the file in place of the device.
+    Straight(BufWriter<File>),
 }
 
 impl PendingFile {
     /// Fails at once if the place cannot be written to, before any work is done for it.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let unwritable = |error: &dyn std::fmt::Display| {
+        let sink = Sink::open(path).map_err(|why| {
             Failure::input(format!(
-                "cannot write '{}': {error}; choose a file in a folder that you can write to",
+                "cannot write '{}': {why}; choose a file in a folder that you can write to",
                 path.display()
             ))
-        };
-        if path.is_dir() {
-            return Err(unwritable(&"it is a folder"));
-        }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let file = tempfile::Builder::new()
-            .prefix(".catraca-")
-            .permissions(readable_by_all())
-            .tempfile_in(folder)
-            .map_err(|error| unwritable(&plain(&error)))?;
-        Ok(PendingFile { file: BufWriter::new(file), path: path.to_path_buf() })
+        })?;
+        Ok(PendingFile { sink, path: path.to_path_buf() })
     }
 
     /// Writes `content` and moves the file to its place.
@@ -47,22 +44,74 @@ impl PendingFile {
     }
 
     /// Moves the complete file to its place.
-    pub(crate) fn finish(self) -> Outcome {
-        let file =
-            self.file.into_inner().map_err(|error| Failure::System(error.into_error().into()))?;
-        file.persist(&self.path).map_err(|error| Failure::System(error.error.into()))?;
+    pub(crate) fn finish(mut self) -> Outcome {
+        self.flush().map_err(|error| Failure::System(error.into()))?;
+        if let Sink::Beside(file, place) = self.sink {
+            let moved = match file.into_inner() {
+                Ok(file) => file.persist(place).map(drop).map_err(|error| error.error),
+                Err(error) => Err(error.into_error()),
+            };
+            moved.map_err(|error| Failure::System(unwritten(&self.path, &error).into()))?;
+        }
         Ok(())
     }
 }
 
+impl Sink {
+    fn open(path: &Path) -> Result<Self, String> {
+        if path.as_os_str().is_empty() {
+            return Err("the name is empty".to_string());
+        }
+        // A link stays, and what it points to is written.
+        let place = match path.metadata() {
+            Ok(there) if there.is_dir() => return Err("it is a folder".to_string()),
+            Ok(there) if !there.is_file() => {
+                let device = File::options().write(true).open(path);
+                return device.map(BufWriter::new).map(Sink::Straight).map_err(|e| reason(&e));
+            }
+            Ok(_) => path.canonicalize().map_err(|error| reason(&error))?,
+            Err(_) => path.to_path_buf(),
+        };
+        let folder = match place.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".catraca-")
+            .permissions(readable_by_all())
+            .tempfile_in(folder)
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound if folder.is_dir() => "no file can be made there".to_string(),
+                ErrorKind::NotFound => "the folder does not exist".to_string(),
+                ErrorKind::NotADirectory => "its parent is not a folder".to_string(),
+                _ => reason(&error),
+            })?;
+        Ok(Sink::Beside(BufWriter::new(file), place))
+    }
+}
+
 impl Write for PendingFile {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.file.write(bytes)
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.sink {
+            Sink::Beside(file, _) => file.write(bytes),
+            Sink::Straight(file) => file.write(bytes),
+        };
+        written.map_err(|error| unwritten(&self.path, &error))
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.sink {
+            Sink::Beside(file, _) => file.flush(),
+            Sink::Straight(file) => file.flush(),
+        };
+        flushed.map_err(|error| unwritten(&self.path, &error))
     }
+}
+
+/// The same error with the place.
+fn unwritten(path: &Path, error: &io::Error) -> io::Error {
+    let what = format!("cannot write '{}': {}", path.display(), reason(error));
+    io::Error::new(error.kind(), what)
 }
 
 /// A temporary file is private by default; the file that a user asked for is not. The process's
@@ -72,13 +121,45 @@ fn readable_by_all() -> std::fs::Permissions {
     std::fs::Permissions::from_mode(0o666)
 }
 
-/// What the system says, without the name of the temporary file.
-fn plain(error: &std::io::Error) -> String {
+/// What the system says, in words for people: no numbers, no name of a temporary file.
+pub(crate) fn reason(error: &io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "the folder does not exist".to_string(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_string(),
-        std::io::ErrorKind::NotADirectory => "its parent is not a folder".to_string(),
+        ErrorKind::NotFound => "there is no such file".to_string(),
+        ErrorKind::IsADirectory => "it is a folder".to_string(),
+        ErrorKind::InvalidData => "it is not text".to_string(),
         kind => kind.to_string(),
+    }
+}
+
+/// Standard output. When nobody reads it any more, the rest is said to nobody: the files that
+/// were asked for are still written, and the exit code still tells the verdict.
+pub(crate) struct Stdout {
+    out: StdoutLock<'static>,
+    is_closed: bool,
+}
+
+impl Stdout {
+    pub(crate) fn lock() -> Self {
+        Stdout { out: io::stdout().lock(), is_closed: false }
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        match self.out.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_closed { Ok(()) } else { self.out.flush() }
     }
 }
 

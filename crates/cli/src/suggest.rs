@@ -5,9 +5,10 @@ const ALIKE: f64 = 0.7;
 
 /// One line that says that there is no such thing, what may have been meant, and what there is.
 pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
+    let lower = name.to_lowercase();
     let nearest = valid
         .iter()
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .map(|candidate| (strsim::jaro_winkler(&lower, candidate), candidate))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .filter(|(likeness, _)| *likeness >= ALIKE);
     let guess = nearest.map_or(String::new(), |(_, nearest)| format!(" Did you mean '{nearest}'?"));
@@ -22,6 +23,7 @@ mod tests {
     fn a_typing_error_finds_the_name_that_was_meant() {
         let names = ["lamport", "maekawa", "raymond"];
         assert!(unknown("algorithm", "lampport", &names).contains("Did you mean 'lamport'?"));
+        assert!(unknown("algorithm", "Lamport", &names).contains("Did you mean 'lamport'?"));
         assert!(!unknown("algorithm", "xyz", &names).contains("Did you mean"));
         assert!(unknown("algorithm", "xyz", &names).ends_with("lamport, maekawa, raymond"));
     }

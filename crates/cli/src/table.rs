@@ -7,21 +7,30 @@ pub(crate) enum Align {
     Right,
 }
 
-/// A table with a head and rows.
+/// A table with a head and rows, in groups.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    /// The places between rows where a blank line is.
+    gaps: Vec<usize>,
 }
 
 impl Table {
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|&(name, align)| (name.to_string(), align)).collect();
-        Table { columns, rows: Vec::new() }
+        Table { columns, rows: Vec::new(), gaps: Vec::new() }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
+    }
+
+    /// Parts the rows so far from those that follow with a blank line.
+    pub(crate) fn gap(&mut self) {
+        if !self.rows.is_empty() {
+            self.gaps.push(self.rows.len());
+        }
     }
 
     /// The lines: head, a rule, rows. Cells of the last column are not padded.
@@ -33,7 +42,10 @@ impl Table {
         };
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
         let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * head.len().saturating_sub(1));
-        let body = self.rows.iter().map(|row| self.line(row, &widths));
+        let body = self.rows.iter().enumerate().flat_map(|(index, row)| {
+            let gap = self.gaps.contains(&index).then(String::new);
+            gap.into_iter().chain([self.line(row, &widths)])
+        });
         [self.line(&head, &widths), rule].into_iter().chain(body).collect()
     }
 
@@ -76,6 +88,23 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
+/// So many things, in the singular for one.
+pub(crate) fn counted(count: u64, thing: &str, things: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { thing } else { things })
+}
+
+/// Bytes in the unit that leaves something to read.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 3] = ["GiB", "MiB", "KiB"];
+    for (unit, shift) in UNITS.into_iter().zip([30, 20, 10]) {
+        let size = count as f64 / f64::from(1u32 << shift);
+        if size >= 0.1 {
+            return format!("{size:.1} {unit}");
+        }
+    }
+    format!("{count} bytes")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,8 +118,26 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_rows_are_parted_by_a_blank_line() {
+        let mut table = Table::new(&[("n", Align::Right)]);
+        for group in [["1", "2"], ["3", "4"]] {
+            table.gap();
+            for cell in group {
+                table.row(vec![cell.into()]);
+            }
+        }
+        assert_eq!(table.lines(), ["n", "-", "1", "2", "", "3", "4"]);
+    }
+
+    #[test]
     fn numbers_are_short() {
         assert_eq!([number(2.0), number(126.04), number(3069.4)], ["2.00", "126.0", "3069"]);
         assert_eq!([grouped(7), grouped(1234), grouped(1234567)], ["7", "1,234", "1,234,567"]);
+        let sizes = [bytes(3 << 29), bytes(5 << 20), bytes(1073), bytes(7)];
+        assert_eq!(sizes, ["1.5 GiB", "5.0 MiB", "1.0 KiB", "7 bytes"]);
+        assert_eq!(
+            [counted(1, "entry", "entries"), counted(0, "entry", "entries")],
+            ["1 entry", "0 entries"]
+        );
     }
 }

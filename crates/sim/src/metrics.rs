@@ -80,7 +80,9 @@ impl Metrics {
     }
 
     pub(crate) fn response_p99(&self) -> Option<f64> {
-        (self.entries > 0).then(|| Time(self.response.value_at_quantile(0.99)).as_units())
+        // The histogram answers with the upper end of a bucket, which may be above all it has seen.
+        let quantile = || Time(self.response.value_at_quantile(0.99)).min(self.longest_wait);
+        (self.entries > 0).then(|| quantile().as_units())
     }
 
     pub(crate) fn longest_wait(&self) -> Time {

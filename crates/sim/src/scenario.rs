@@ -57,6 +57,10 @@ impl Scenario {
     /// Says one more thing; `path` is that of a key in [`KEYS`]. Replaces what was said before.
     pub fn set(&mut self, path: &str, values: Vec<String>) -> Result<(), ScenarioError> {
         let key = keys::find(path).ok_or_else(|| ScenarioError::UnknownKey(path.to_string()))?;
+        if !key.list && values.len() != 1 {
+            let what = "takes one value, not a list".to_string();
+            return Err(ScenarioError::Value { key: key.path, what });
+        }
         self.values.insert(key.path, values);
         Ok(())
     }
@@ -160,6 +164,9 @@ mod tests {
         assert_eq!(error("nodse = 3"), "there is no key 'nodse'");
         assert_eq!(error("[workload]\nhodl = 3"), "there is no key 'workload.hodl'");
         assert!(error("nodes = 1979-05-27").contains("must be a text, a number"));
+        for text in ["nodes = []", "[output]\ntrace = ['a', 'b']"] {
+            assert!(error(text).ends_with("takes one value, not a list"), "{text}");
+        }
     }
 
     #[test]

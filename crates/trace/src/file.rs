@@ -73,7 +73,10 @@ pub enum TraceError {
     )]
     Version(u64),
     /// A line is broken.
-    #[error("line {line} is broken: {cause}")]
+    #[error(
+        "is cut off or changed: line {line} is no event ({}); write it again",
+        without_line(cause)
+    )]
     Line {
         /// Counted from 1.
         line: usize,
@@ -107,9 +110,12 @@ impl Trace {
         let header = read_header(&first)?;
         let mut events = Vec::new();
         for (index, line) in input.lines().enumerate() {
-            let line = line?;
-            let event = serde_json::from_str(&line)
-                .map_err(|cause| TraceError::Line { line: index + 2, cause })?;
+            let broken = |cause| TraceError::Line { line: index + 2, cause };
+            let line = line.map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => broken(serde::de::Error::custom("not text")),
+                _ => TraceError::Io(error),
+            })?;
+            let event = serde_json::from_str(&line).map_err(broken)?;
             events.push(event);
         }
         Ok(Trace { header, events })
@@ -123,6 +129,11 @@ impl Trace {
         }
         writer.finish().map(drop)
     }
+}
+
+/// Every line is read by itself, so the line that the reader names is always the first.
+fn without_line(cause: &serde_json::Error) -> String {
+    cause.to_string().replace(" at line 1 column ", " at column ")
 }
 
 /// Looks at the version before anything else, so that a trace of another version says so.
@@ -207,6 +218,6 @@ mod tests {
         let mut file = Vec::new();
         sample().write(&mut file).unwrap();
         file.extend(b"{\"step\":");
-        assert!(error_of(&String::from_utf8(file).unwrap()).starts_with("line 4 is broken"));
+        assert!(error_of(&String::from_utf8(file).unwrap()).contains("line 4 is no event"));
     }
 }

@@ -7,6 +7,7 @@ use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_algorithms::{Entry, SpecError};
 
 use crate::Outcome;
+use crate::output::Stdout;
 use crate::table::{Align, Table};
 
 /// Lists the algorithms, or tells all about one.
@@ -47,7 +48,7 @@ fn list() -> Outcome {
             entry.source.to_string(),
         ]);
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout::lock();
     for line in table.lines() {
         writeln!(out, "{line}")?;
     }
@@ -59,10 +60,10 @@ fn list() -> Outcome {
 }
 
 fn describe(entry: &Entry) -> Outcome {
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout::lock();
     writeln!(out, "{}: {}\n", entry.name, entry.title)?;
     for line in entry.header() {
-        writeln!(out, "{}", line.replace("**", "").replace('`', ""))?;
+        writeln!(out, "{}", line.replace(['*', '`'], ""))?;
     }
     let parameters = match entry.parameters {
         [] => "none".to_string(),
@@ -70,7 +71,7 @@ fn describe(entry: &Entry) -> Outcome {
     };
     writeln!(out, "\nKind:        {}", entry.family)?;
     writeln!(out, "Channels:    {}", entry.channels)?;
-    writeln!(out, "Messages:    {} per entry", entry.messages)?;
+    writeln!(out, "Messages:    per entry {}", entry.messages)?;
     writeln!(out, "Delay:       {}", entry.delay)?;
     writeln!(out, "Fence:       {}", entry.fence)?;
     writeln!(out, "Parameters:  {parameters}")?;

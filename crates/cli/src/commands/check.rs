@@ -12,22 +12,31 @@ use catraca_draw::{DiagramOptions, space_time};
 use catraca_topology::{QuorumKind, TreeShape};
 
 use crate::failure::Failure;
-use crate::output::{PendingFile, PendingPicture};
-use crate::table::{Align, Table, grouped};
-use crate::{Outcome, interrupt, progress};
+use crate::output::{PendingFile, PendingPicture, Stdout};
+use crate::table::{Align, Table, bytes, grouped};
+use crate::{Outcome, interrupt, progress, value};
 
 const GIB: u64 = 1 << 30;
 
+const EXAMPLES: &str = "\
+Examples:
+  catraca check all --nodes 2
+  catraca check ricart-agrawala --requests 1
+  catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg";
+
 /// Explores every interleaving of a small group and says whether anything can go wrong.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The algorithm, or 'all'.
     algorithm: String,
     /// How many nodes.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
+        value_parser = value::at_least(1u32))]
     nodes: u32,
     /// How many requests each node makes.
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true,
+        value_parser = value::at_least(1u32))]
     requests: u32,
     /// fifo, or any: messages may overtake each other [default: what the algorithm needs].
     #[arg(long, value_name = "ORDER")]
@@ -45,13 +54,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KIND")]
     quorum: Option<QuorumKind>,
     /// How many threads explore [default: all cores]. The result does not depend on it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::threads)]
     threads: Option<u16>,
     /// Gives up at so many GiB of memory [default: four fifths of what is free].
-    #[arg(long, value_name = "GIB")]
+    #[arg(long, value_name = "GIB", allow_negative_numbers = true, value_parser = value::number)]
     memory: Option<f64>,
     /// Gives up after so many different states.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::at_least(1u64))]
     states: Option<u64>,
     /// Where the trace of a violation is written [default: ALGORITHM.trace in this folder].
     #[arg(long, value_name = "FILE")]
@@ -76,7 +87,9 @@ impl FromStr for StartName {
             Some(("token", at)) => node(at).map(Start::token_at),
             _ => None,
         };
-        start.map(StartName).ok_or_else(|| "say idle, inside:NODE or token:NODE".to_string())
+        start.map(StartName).ok_or_else(|| {
+            format!("'{text}' is no start: say idle, inside:NODE or token:NODE, as in inside:0")
+        })
     }
 }
 
@@ -97,8 +110,9 @@ impl Arguments {
         }
         let options: Vec<Options> =
             specs.iter().map(|spec| self.options(spec)).collect::<Result<_, _>>()?;
+        let trace = self.trace.as_deref().map(PendingFile::create).transpose()?;
         let diagram = self.diagram.as_deref().map(PendingPicture::create).transpose()?;
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout::lock();
         let mut table = table();
         let mut worst = Worst::default();
         for (spec, options) in specs.iter().zip(&options) {
@@ -111,7 +125,7 @@ impl Arguments {
         for line in table.lines() {
             writeln!(out, "{line}")?;
         }
-        self.conclude(worst, diagram, &mut out)
+        self.conclude(worst, trace, diagram, &mut out)
     }
 
     fn spec(&self, algorithm: &str) -> Spec {
@@ -126,7 +140,7 @@ impl Arguments {
             Some(gib) if gib > 0.0 && gib.is_finite() => Some((gib * GIB as f64) as u64),
             Some(gib) => {
                 return Err(Failure::input(format!(
-                    "--memory {gib}: give a positive number of GiB"
+                    "--memory: '{gib}' is no amount of memory: give a positive number of GiB"
                 )));
             }
         };
@@ -143,6 +157,7 @@ impl Arguments {
     fn conclude(
         &self,
         worst: Worst,
+        trace: Option<PendingFile>,
         diagram: Option<PendingPicture>,
         out: &mut impl Write,
     ) -> Outcome {
@@ -153,7 +168,8 @@ impl Arguments {
             writeln!(out, "\n{} breaks '{}': {}", name(&spec), violation.property, violation.what)?;
             let path =
                 self.trace.clone().unwrap_or_else(|| format!("{}.trace", name(&spec)).into());
-            explain(&violation, &path, diagram, out)?;
+            let trace = trace.map_or_else(|| PendingFile::create(&path), Ok)?;
+            explain(&violation, (trace, &path), diagram, out)?;
             return Err(Failure::Violation);
         }
         match worst.gave_up {
@@ -185,10 +201,10 @@ impl Worst {
             }
             Verdict::OutOfMemory { used, limit: allowed } => {
                 let why = format!(
-                    "{}: gave up at {:.1} GiB of the {:.1} GiB allowed; {limit}. Take fewer nodes or requests, or raise --memory.",
+                    "{}: gave up at {} of the {} allowed; {limit}. Take fewer nodes or requests, or raise --memory.",
                     name(spec),
-                    used as f64 / GIB as f64,
-                    allowed as f64 / GIB as f64
+                    bytes(used),
+                    bytes(allowed)
                 );
                 self.gave_up.get_or_insert(why);
             }
@@ -216,9 +232,7 @@ fn name(spec: &Spec) -> String {
 fn explore(spec: &Spec, options: &Options) -> Result<Report, Failure> {
     let line = progress::line();
     let mut show = |progress: &Progress| {
-        let memory = progress
-            .memory
-            .map_or(String::new(), |bytes| format!(", {:.1} GiB", bytes as f64 / GIB as f64));
+        let memory = progress.memory.map_or(String::new(), |used| format!(", {}", bytes(used)));
         line.set_message(format!(
             "{}: {} states, depth {}, {:.0} s{memory}",
             name(spec),
@@ -273,7 +287,7 @@ fn row(spec: &Spec, options: &Options, report: &Report) -> Vec<String> {
 /// The shortest trace in words, as a file and as a picture.
 fn explain(
     violation: &Violation,
-    path: &Path,
+    (mut file, path): (PendingFile, &Path),
     diagram: Option<PendingPicture>,
     out: &mut impl Write,
 ) -> Outcome {
@@ -281,7 +295,6 @@ fn explain(
     for event in &violation.trace.events {
         writeln!(out, "{:>4}  {event}", event.at())?;
     }
-    let mut file = PendingFile::create(path)?;
     violation.trace.write(&mut file).map_err(|error| Failure::System(error.into()))?;
     file.finish()?;
     let shown = path.display();

@@ -12,23 +12,33 @@ use catraca_sim::{Comparison, Distribution, LoadKind, Row, run_all};
 use catraca_topology::{QuorumKind, TreeShape};
 
 use crate::failure::Failure;
-use crate::output::{PendingFile, PendingPicture};
-use crate::{Outcome, interrupt, progress};
+use crate::output::{PendingFile, PendingPicture, Stdout};
+use crate::{Outcome, interrupt, progress, value};
+
+const EXAMPLES: &str = "\
+Examples:
+  catraca compare
+  catraca compare --algorithms lamport,maekawa --nodes 9,25 --load high --kinds
+  catraca compare --rate 0.2 --hold exp:1 --csv rows.csv --plot rows.svg";
 
 /// Runs algorithms side by side and prints one table.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Which algorithms, separated by commas [default: all].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     algorithms: Vec<String>,
     /// How many nodes, separated by commas.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,16,64")]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "4,16,64",
+        allow_negative_numbers = true, value_parser = value::at_least(1u32))]
     nodes: Vec<u32>,
-    /// Low (one request at a time), high (everybody asks again at once), or both.
-    #[arg(long, value_name = "LOADS", value_delimiter = ',', default_value = "low,high")]
-    load: Vec<LoadName>,
+    /// low (one request at a time), high (everybody asks again at once), or both.
+    #[arg(long, value_name = "LOADS", value_delimiter = ',', default_value = "low,high",
+        value_parser = value::load)]
+    load: Vec<Load>,
     /// An open load instead: requests per unit of time, over the whole group.
-    #[arg(long, value_name = "R", conflicts_with = "load", allow_negative_numbers = true)]
+    #[arg(long, value_name = "R", conflicts_with = "load", allow_negative_numbers = true,
+        value_parser = value::number)]
     rate: Option<f64>,
     /// How long a node stays inside: constant:1, uniform:0.5..1.5 or exp:1.
     #[arg(long, value_name = "DIST", default_value = "constant:1", allow_hyphen_values = true)]
@@ -43,12 +53,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KIND")]
     quorum: Option<QuorumKind>,
     /// The seed of every run.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true,
+        value_parser = value::at_least(0u64))]
     seed: u64,
     /// Entries that count in each run [default: by the size of the group].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::at_least(1u64))]
     entries: Option<u64>,
-    /// Shows the messages by kind too.
+    /// Shows the messages by kind too, in a second table.
     #[arg(long)]
     kinds: bool,
     /// Writes the table as comma-separated values.
@@ -62,12 +74,6 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum LoadName {
-    Low,
-    High,
-}
-
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let csv = self.csv.as_deref().map(PendingFile::create).transpose()?;
@@ -75,8 +81,6 @@ impl Arguments {
         let plot = self.plot.as_deref().map(PendingPicture::create).transpose()?;
         let comparison = self.comparison();
         let rows = measure(&comparison)?;
-        let mut out = std::io::stdout().lock();
-        words::print(&rows, &comparison, self.kinds, &mut out)?;
         if let Some(file) = csv {
             file.finish_with(files::csv(&rows).as_bytes())?;
         }
@@ -86,6 +90,8 @@ impl Arguments {
         if let Some(file) = plot {
             file.finish(&files::plot(&rows))?;
         }
+        let mut out = Stdout::lock();
+        words::print(&rows, &comparison, self.kinds, &mut out)?;
         let broken: Vec<&Row> = rows.iter().filter(|row| row.report.violation.is_some()).collect();
         for row in &broken {
             if let Some(violation) = &row.report.violation {
@@ -100,7 +106,7 @@ impl Arguments {
         let all = || ENTRIES.iter().map(|entry| entry.name.to_string()).collect();
         let loads = match self.rate {
             Some(rate) => vec![LoadKind::Open(rate)],
-            None => self.load.iter().map(|load| LoadKind::Closed((*load).into())).collect(),
+            None => self.load.iter().map(|load| LoadKind::Closed(*load)).collect(),
         };
         Comparison {
             algorithms: if self.algorithms.is_empty() { all() } else { self.algorithms.clone() },
@@ -116,24 +122,18 @@ impl Arguments {
     }
 }
 
-impl From<LoadName> for Load {
-    fn from(name: LoadName) -> Self {
-        match name {
-            LoadName::Low => Load::Low,
-            LoadName::High => Load::High,
-        }
-    }
-}
-
 fn measure(comparison: &Comparison) -> Result<Vec<Row>, Failure> {
-    let jobs = comparison.jobs()?;
+    // Everything comes from flags here.
+    let wrong = |error| Failure::of_scenario(error, None, |_| true);
+    let jobs = comparison.jobs().map_err(wrong)?;
     let bar = progress::bar(jobs.len() as u64, "runs");
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = interrupt::flag();
     let rows = run_all(jobs, threads, &stop, |row| {
         bar.inc(1);
         bar.set_message(row.job.spec().algorithm.clone());
-    })?;
+    })
+    .map_err(wrong)?;
     bar.finish_and_clear();
     if interrupt::requested() { Err(Failure::Interrupted) } else { Ok(rows) }
 }

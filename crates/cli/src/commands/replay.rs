@@ -6,15 +6,22 @@ use std::path::{Path, PathBuf};
 
 use catraca_draw::{DiagramOptions, space_time};
 use catraca_sim::Time;
-use catraca_trace::{Origin, Replay, Trace, replay};
+use catraca_trace::{Origin, Replay, Trace, TraceError, replay};
 
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::output::PendingPicture;
-use crate::table::grouped;
+use crate::output::{PendingPicture, Stdout, reason};
+use crate::table::counted;
+
+const EXAMPLES: &str = "\
+Examples:
+  catraca replay run.trace
+  catraca replay run.trace --words
+  catraca replay run.trace --diagram run.svg --from 10 --to 20";
 
 /// Runs a trace again on fresh nodes and says where it differs.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The trace, written by 'catraca sim --trace' or 'catraca check'.
     trace: PathBuf,
@@ -22,10 +29,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// Draws only from this time (for a checker's trace: this step) on.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", requires = "diagram", allow_negative_numbers = true)]
     from: Option<String>,
     /// Draws only up to this time (or step).
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", requires = "diagram", allow_negative_numbers = true)]
     to: Option<String>,
     /// Prints every step in words.
     #[arg(long)]
@@ -35,18 +42,19 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let trace = read(&self.trace)?;
-        let replayed = replay(&trace).map_err(|error| of_file(&self.trace, &error))?;
+        let replayed = replay(&trace).map_err(|error| of_file(&self.trace, error))?;
         if let Some(path) = &self.diagram {
             let file = PendingPicture::create(path)?;
-            let ticks = |text: &String| ticks(&trace, text);
-            let from = self.from.as_ref().map(ticks).transpose()?;
-            let to = self.to.as_ref().map(ticks).transpose()?;
+            let ticks = |flag: &str, text: &Option<String>| {
+                text.as_deref().map(|text| ticks(&trace, flag, text)).transpose()
+            };
+            let (from, to) = (ticks("--from", &self.from)?, ticks("--to", &self.to)?);
             let options = DiagramOptions { from, to, ..DiagramOptions::default() };
             let picture = space_time(&trace, &options)
                 .map_err(|error| Failure::input(format!("'{}' {error}", self.trace.display())))?;
             file.finish(&picture)?;
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout::lock();
         if self.words {
             print_words(&trace, &mut out)?;
         }
@@ -56,22 +64,35 @@ impl Arguments {
 
 fn read(path: &Path) -> Result<Trace, Failure> {
     let file = File::open(path).map_err(|error| {
-        Failure::input(format!("cannot read the trace '{}': {error}", path.display()))
+        Failure::input(format!("cannot read the trace '{}': {}", path.display(), reason(&error)))
     })?;
-    Trace::read(BufReader::new(file)).map_err(|error| of_file(path, &error))
+    Trace::read(BufReader::new(file)).map_err(|error| of_file(path, error))
 }
 
-fn of_file(path: &Path, error: &catraca_trace::TraceError) -> Failure {
-    Failure::input(format!("'{}' {error}", path.display()))
+fn of_file(path: &Path, error: TraceError) -> Failure {
+    let path = path.display();
+    match error {
+        TraceError::Io(error) => {
+            Failure::input(format!("cannot read the trace '{path}': {}", reason(&error)))
+        }
+        TraceError::Spec(error) => match Failure::from(error) {
+            Failure::Input(message) => {
+                Failure::input(format!("'{path}' describes no group: {message}"))
+            }
+            failure => failure,
+        },
+        error => Failure::input(format!("'{path}' {error}")),
+    }
 }
 
 /// A time in the ticks of the trace.
-fn ticks(trace: &Trace, text: &str) -> Result<u64, Failure> {
+fn ticks(trace: &Trace, flag: &str, text: &str) -> Result<u64, Failure> {
+    let wrong = |what: String| Failure::input(format!("{flag}: {what}"));
     match trace.header.origin {
-        Origin::Sim => text.parse::<Time>().map(|time| time.0).map_err(Failure::input),
-        Origin::Check => text
-            .parse()
-            .map_err(|_| Failure::input(format!("'{text}' is no step: give a whole number"))),
+        Origin::Sim => text.parse::<Time>().map(|time| time.0).map_err(|e| wrong(e.to_string())),
+        Origin::Check => {
+            text.parse().map_err(|_| wrong(format!("'{text}' is no step: give a whole number")))
+        }
     }
 }
 
@@ -88,10 +109,10 @@ fn print_words(trace: &Trace, out: &mut impl Write) -> Outcome {
 fn print_summary(replayed: &Replay, out: &mut impl Write) -> Outcome {
     writeln!(
         out,
-        "{} steps, {} messages, {} entries",
-        grouped(replayed.steps as u64),
-        grouped(replayed.messages as u64),
-        grouped(replayed.entries as u64)
+        "{}, {}, {}",
+        counted(replayed.steps as u64, "step", "steps"),
+        counted(replayed.messages as u64, "message", "messages"),
+        counted(replayed.entries as u64, "entry", "entries")
     )?;
     for (event, what) in &replayed.violations {
         writeln!(out, "violation at event {event}: {what}")?;

@@ -5,18 +5,28 @@ use std::path::{Path, PathBuf};
 
 use catraca_draw::{DiagramOptions, space_time};
 use catraca_sim::{
-    Digest, End, Hooks, KEYS, Report, Scenario, Setup, TICKS_PER_UNIT, Time, Violation, run,
+    Digest, End, Hooks, KEYS, Report, Scenario, ScenarioError, Setup, TICKS_PER_UNIT, Time,
+    Violation, run,
 };
 use catraca_trace::{Event, Header, Origin, Trace, Writer};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::Failure;
-use crate::output::{PendingFile, PendingPicture};
+use crate::output::{PendingFile, PendingPicture, Stdout, reason};
 use crate::table::{grouped, maybe, number};
 use crate::{Outcome, interrupt, progress};
 
 /// A diagram is drawn from at most so many events from the beginning of a run.
 const MOST_EVENTS: usize = 1_000_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  catraca sim --algorithm lamport --nodes 5
+  catraca sim --algorithm raymond --nodes 7 --tree star --entries 20 --diagram run.svg
+  catraca sim run.toml --seed 2 --trace run.trace
+
+A scenario file says the same in TOML; --hold is 'hold' in the section [workload].
+TIME is a number of units of time; DIST is constant:1, uniform:0.5..1.5, exp:1 or just a time.";
 
 /// Runs one described run: a scenario file, flags, or both; flags win.
 #[derive(Clone, Default)]
@@ -32,10 +42,11 @@ impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
         let command = command
             .about("Runs one described run: a scenario file, flags, or both; flags win")
+            .after_help(EXAMPLES)
             .arg(
                 Arg::new("scenario")
                     .value_name("SCENARIO.toml")
-                    .help("The scenario file; experiments/ has examples")
+                    .help("The scenario file")
                     .value_parser(clap::value_parser!(PathBuf)),
             )
             .arg(
@@ -53,7 +64,10 @@ impl Args for Arguments {
                     .value_name(key.value)
                     .help(key.help)
                     .help_heading(section)
-                    .allow_hyphen_values(true)
+                    // A tree may begin with the root's '-'. Elsewhere a flag after a flag means
+                    // that a value was forgotten.
+                    .allow_hyphen_values(key.path == "tree")
+                    .allow_negative_numbers(key.path != "tree")
                     .action(action),
             )
         })
@@ -86,13 +100,8 @@ impl FromArgMatches for Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let scenario = self.scenario()?;
-        let at_fault = |failure| match (&self.file, failure) {
-            (Some(file), Failure::Input(message)) => {
-                Failure::Input(format!("{}: {message}", file.display()))
-            }
-            (_, failure) => failure,
-        };
-        let setup = scenario.setup().map_err(Failure::from).map_err(at_fault)?;
+        let setup = scenario.setup().map_err(|error| self.at_fault(error))?;
+        let window = self.window(&scenario)?;
         let path = |key| scenario.value(key).map(Path::new);
         let json = path("output.json").map(PendingFile::create).transpose()?;
         let mut recording = Recording::start(
@@ -105,12 +114,11 @@ impl Arguments {
         if report.end == End::Interrupted {
             return Err(Failure::Interrupted);
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout::lock();
         print(&report, &setup, &mut out)?;
         if self.self_check {
             self_check(&setup, recording.digest, &report, &mut out)?;
         }
-        recording.finish(&window(&scenario)?, report.violation.as_ref())?;
         if let Some(file) = json {
             let mut json = serde_json::to_vec_pretty(&report).map_err(|error| {
                 Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
@@ -118,10 +126,11 @@ impl Arguments {
             json.push(b'\n');
             file.finish_with(&json)?;
         }
+        recording.finish(&window, report.violation.as_ref())?;
         match &report.violation {
             None => Ok(()),
             Some(_) => {
-                writeln!(out, "reproduce:  {}", scenario.command())?;
+                writeln!(out, "reproduce   {}", scenario.command())?;
                 Err(Failure::Violation)
             }
         }
@@ -133,34 +142,46 @@ impl Arguments {
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| {
                     Failure::input(format!(
-                        "cannot read the scenario '{}': {error}",
-                        path.display()
+                        "cannot read the scenario '{}': {}",
+                        path.display(),
+                        reason(&error)
                     ))
                 })?;
-                Scenario::from_toml(&text).map_err(|error| match Failure::from(error) {
-                    Failure::Input(message) => {
-                        Failure::Input(format!("{}: {message}", path.display()))
-                    }
-                    other => other,
-                })?
+                Scenario::from_toml(&text).map_err(|error| self.at_fault(error))?
             }
         };
         for (path, values) in &self.said {
-            scenario.set(path, values.clone())?;
+            scenario.set(path, values.clone()).map_err(|error| self.at_fault(error))?;
+        }
+        if self.file.is_none() && scenario.value("algorithm").is_none() {
+            return Err(Failure::input(
+                "say what to run, as in 'catraca sim --algorithm lamport --nodes 5' or \
+                 'catraca sim SCENARIO.toml'; 'catraca algorithms' lists the algorithms",
+            ));
         }
         Ok(scenario)
     }
-}
 
-/// The part of the run that is drawn.
-fn window(scenario: &Scenario) -> Result<DiagramOptions, Failure> {
-    let ticks = |key| match scenario.value(key).map(str::parse::<Time>) {
-        None => Ok(None),
-        Some(Ok(time)) => Ok(Some(time.0)),
-        Some(Err(error)) => Err(Failure::input(format!("{key}: {error}"))),
-    };
-    let (from, to) = (ticks("output.from")?, ticks("output.to")?);
-    Ok(DiagramOptions { from, to, ..DiagramOptions::default() })
+    /// What is wrong, and whether the file says so or a flag.
+    fn at_fault(&self, error: ScenarioError) -> Failure {
+        let is_flag = |key: &str| self.said.iter().any(|(said, _)| *said == key);
+        Failure::of_scenario(error, self.file.as_deref(), is_flag)
+    }
+
+    /// The part of the run that is drawn.
+    fn window(&self, scenario: &Scenario) -> Result<DiagramOptions, Failure> {
+        let wrong = |key, what| self.at_fault(ScenarioError::Value { key, what });
+        let ticks = |key| match scenario.value(key).map(str::parse::<Time>) {
+            None => Ok(None),
+            Some(_) if scenario.value("output.diagram").is_none() => {
+                Err(wrong(key, "says which part is drawn; say where with --diagram".to_string()))
+            }
+            Some(Ok(time)) => Ok(Some(time.0)),
+            Some(Err(error)) => Err(wrong(key, error.to_string())),
+        };
+        let (from, to) = (ticks("output.from")?, ticks("output.to")?);
+        Ok(DiagramOptions { from, to, ..DiagramOptions::default() })
+    }
 }
 
 /// Everything that listens to a run: the trace file, the diagram, the digest.
@@ -181,7 +202,10 @@ impl Recording {
     ) -> Result<Self, Failure> {
         let header = Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
         let trace = match trace {
-            Some(path) => Some(Writer::new(PendingFile::create(path)?, &header)?),
+            Some(path) => {
+                let writer = Writer::new(PendingFile::create(path)?, &header);
+                Some(writer.map_err(|error| Failure::System(error.into()))?)
+            }
             None => None,
         };
         let diagram = match diagram {
@@ -229,7 +253,7 @@ impl Recording {
     /// Puts the files in their places.
     fn finish(self, window: &DiagramOptions, violation: Option<&Violation>) -> Outcome {
         if let Some(trace) = self.trace {
-            trace.finish()?.finish()?;
+            trace.finish().map_err(|error| Failure::System(error.into()))?.finish()?;
         }
         if let Some((file, mut trace)) = self.diagram {
             trace.header.violation = violation.map(|violation| violation.what.clone());
@@ -249,6 +273,9 @@ fn self_check(
 ) -> Outcome {
     let mut again = Recording::start(setup, None, None, true)?;
     let second = again.run(setup)?;
+    if second.end == End::Interrupted {
+        return Err(Failure::Interrupted);
+    }
     if again.digest == first && second == *report {
         let digest = first.unwrap_or_default();
         writeln!(out, "self-check  two runs are equal in every step, digest {digest}")?;

@@ -1,6 +1,7 @@
 //! From what was said to a run.
 
 use std::fmt::Display;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use catraca_algorithms::Spec;
@@ -36,10 +37,10 @@ impl Scenario {
         Ok(Setup {
             faults: self.faults(spec.nodes)?,
             detector: self.one("faults.detector")?,
-            seed: self.one("run.seed")?.unwrap_or(1),
+            seed: self.whole("run.seed")?.unwrap_or(1),
             limits,
             warmup: self.count("run.warmup")?.unwrap_or(0),
-            max_bypass: self.one("run.max-bypass")?,
+            max_bypass: self.whole("run.max-bypass")?,
             spec,
             workload,
             network,
@@ -49,13 +50,13 @@ impl Scenario {
     fn spec(&self) -> Result<Spec, ScenarioError> {
         let algorithm = self
             .text("algorithm")?
-            .ok_or_else(|| wrong("algorithm", "is missing; say which algorithm to run"))?;
-        let mut spec = Spec::new(algorithm, self.one("nodes")?.unwrap_or(5));
+            .ok_or_else(|| wrong("algorithm", "is missing; 'catraca algorithms' lists them"))?;
+        let mut spec = Spec::new(algorithm, self.whole("nodes")?.unwrap_or(5));
         spec.tree = self.one("tree")?;
         spec.quorum = self.one("quorum")?;
         spec.mutant = self.text("mutant")?.map(str::to_string);
-        let inside: Option<u32> = self.one("start.inside")?;
-        let token = self.one("start.token")?.or(inside).unwrap_or(0);
+        let inside: Option<u32> = self.whole("start.inside")?;
+        let token = self.whole("start.token")?.or(inside).unwrap_or(0);
         spec.start = Start::token_at(NodeId(token));
         if let Some(inside) = inside {
             spec.start = spec.start.and_inside(NodeId(inside), catraca_core::Claim::single());
@@ -77,8 +78,7 @@ impl Scenario {
                 Arrivals::Serial { pause: pause.unwrap_or(Distribution::Constant(Time::units(5))) }
             }
             "open" => {
-                let rate: f64 =
-                    self.one("workload.rate")?.ok_or_else(|| needed("workload.rate"))?;
+                let rate = self.text("workload.rate")?.ok_or_else(|| needed("workload.rate"))?;
                 Arrivals::Open { interval: interval(rate)? }
             }
             "bursts" => {
@@ -116,7 +116,9 @@ impl Scenario {
         ];
         for (key, owner) in belongs {
             if kind != owner && self.values.contains_key(key) {
-                let what = format!("belongs to '{owner}' arrivals, and these are '{kind}'");
+                let what = format!(
+                    "belongs to '{owner}' arrivals, and these are '{kind}'; leave it out or choose '{owner}'"
+                );
                 return Err(wrong(key, what));
             }
         }
@@ -162,7 +164,8 @@ impl Scenario {
         if self.values.contains_key("network.delay") {
             return Err(wrong("network.delay", "is said by the matrix already; leave one out"));
         }
-        let sizes: Vec<u32> = parse_all("network.clusters", sizes)?;
+        let sizes: Vec<u32> =
+            sizes.iter().map(|size| whole("network.clusters", size)).collect::<Result<_, _>>()?;
         if sizes.contains(&0)
             || sizes.iter().map(|&size| u64::from(size)).sum::<u64>() != u64::from(nodes)
         {
@@ -212,8 +215,12 @@ impl Scenario {
         self.text(key)?.map(|text| parse_one(key, text)).transpose()
     }
 
+    fn whole<T: TryFrom<u64>>(&self, key: &'static str) -> Result<Option<T>, ScenarioError> {
+        self.text(key)?.map(|text| whole(key, text)).transpose()
+    }
+
     fn count(&self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
-        let Some(count) = self.one(key)? else { return Ok(None) };
+        let Some(count) = self.whole(key)? else { return Ok(None) };
         if count > MAX_COUNT {
             return Err(wrong(key, format!("{count} is more than {MAX_COUNT}")));
         }
@@ -232,13 +239,17 @@ impl Scenario {
     }
 }
 
+fn whole<T: TryFrom<u64>>(key: &'static str, text: &str) -> Result<T, ScenarioError> {
+    let too_large = || wrong(key, format!("'{text}' is too large"));
+    match text.parse::<u64>() {
+        Ok(number) => T::try_from(number).map_err(|_| too_large()),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(too_large()),
+        Err(_) => Err(wrong(key, format!("'{text}' is no whole number: give one such as 3"))),
+    }
+}
+
 fn parse_one<T: FromStr<Err: Display>>(key: &'static str, text: &str) -> Result<T, ScenarioError> {
-    text.parse().map_err(|error: T::Err| {
-        let error = error.to_string();
-        // Our own errors repeat what was read; the standard library's do not.
-        let repeats = error.contains(&format!("'{text}'"));
-        wrong(key, if repeats { error } else { format!("'{text}' is no valid value ({error})") })
-    })
+    text.parse().map_err(|error| wrong(key, error))
 }
 
 fn parse_all<T: FromStr<Err: Display>>(
@@ -249,10 +260,11 @@ fn parse_all<T: FromStr<Err: Display>>(
 }
 
 /// The mean time between requests that come at `rate`.
-fn interval(rate: f64) -> Result<Time, ScenarioError> {
-    let ticks = TICKS_PER_UNIT as f64 / rate;
+fn interval(rate: &str) -> Result<Time, ScenarioError> {
+    let ticks = TICKS_PER_UNIT as f64 / rate.parse().unwrap_or(f64::NAN);
     if !(1.0..=TICKS_PER_UNIT as f64 * 1e6).contains(&ticks) {
-        return Err(wrong("workload.rate", format!("{rate} is not between 0.000001 and 1000000")));
+        let what = format!("'{rate}' is not between 0.000001 and 1000000");
+        return Err(wrong("workload.rate", what));
     }
     Ok(Time(libm::round(ticks) as u64))
 }
@@ -290,8 +302,8 @@ mod tests {
             error(base().with("nodes", 0)),
             "'ricart-agrawala' runs on 1 to 16384 nodes, not 0"
         );
-        assert!(error(base().with("nodes", "-3")).starts_with("nodes: '-3' is no valid value"));
-        assert!(error(base().with("nodes", "99999999999")).starts_with("nodes: '99999999999'"));
+        assert!(error(base().with("nodes", "-3")).starts_with("nodes: '-3' is no whole number"));
+        assert!(error(base().with("nodes", "99999999999")).ends_with("'99999999999' is too large"));
         assert!(error(base().with("workload.hold", "-1")).contains("constant:1, uniform:0.5..1.5"));
         assert!(error(base().with("workload.rate", 3)).contains("belongs to 'open' arrivals"));
         assert!(error(base().with("workload.arrivals", "open")).contains("'open' needs it"));

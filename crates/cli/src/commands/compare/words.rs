@@ -23,11 +23,18 @@ pub(super) fn print(
         comparison.hold,
         comparison.seed
     )?;
-    for line in table(rows, kinds).lines() {
+    let groups = groups(rows);
+    for line in table(&groups).lines() {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "\n{LEGEND}")?;
-    for line in conclusions(rows) {
+    if kinds {
+        for line in kinds_table(&groups).lines() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(out)?;
+    }
+    for line in groups.iter().flat_map(|group| conclusion(group)) {
         writeln!(out, "{line}")?;
     }
     Ok(())
@@ -40,9 +47,23 @@ entry, in T. resp, p99, longest: from request to entry. thrput: part of the boun
 Jain: fairness over nodes, 1 is best. bypass: the most later requests that overtook one.
 ";
 
-fn table(rows: &[Row], kinds: bool) -> Table {
+/// The rows that can be compared with each other: those of one load and one size.
+fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
+    let mut groups: Vec<Vec<&Row>> = Vec::new();
+    let is_alike =
+        |a: &Row, b: &Row| a.job.load == b.job.load && a.job.spec().nodes == b.job.spec().nodes;
+    for row in rows {
+        match groups.iter_mut().find(|group| is_alike(group[0], row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+fn table(groups: &[Vec<&Row>]) -> Table {
     use Align::{Left, Right};
-    let mut columns = vec![
+    let mut table = Table::new(&[
         ("load", Left),
         ("N", Right),
         ("algorithm", Left),
@@ -56,25 +77,47 @@ fn table(rows: &[Row], kinds: bool) -> Table {
         ("thrput", Right),
         ("Jain", Right),
         ("bypass", Right),
-    ];
-    if kinds {
-        columns.push(("messages per entry by kind", Left));
-    }
-    let mut table = Table::new(&columns);
-    for row in rows {
-        table.row(cells(row, kinds));
+    ]);
+    for group in groups {
+        table.gap();
+        for row in group {
+            table.row(names(row).into_iter().chain(figures(row)).collect());
+        }
     }
     table
 }
 
-fn cells(row: &Row, kinds: bool) -> Vec<String> {
-    let report = &row.report;
+/// A table of its own, because a row of figures and kinds is too long for a screen.
+fn kinds_table(groups: &[Vec<&Row>]) -> Table {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("load", Left),
+        ("N", Right),
+        ("algorithm", Left),
+        ("messages per entry by kind", Left),
+    ]);
+    for group in groups {
+        table.gap();
+        for row in group {
+            let entries = row.report.entries.max(1) as f64;
+            let kind =
+                |&(kind, count): &(&str, u64)| format!("{kind} {}", number(count as f64 / entries));
+            let kinds: Vec<String> = row.report.by_kind.iter().map(kind).collect();
+            table.row(names(row).into_iter().chain([kinds.join(", ")]).collect());
+        }
+    }
+    table
+}
+
+fn names(row: &Row) -> [String; 3] {
     let spec = row.job.spec();
+    [row.job.load.to_string(), grouped(spec.nodes.into()), spec.algorithm.clone()]
+}
+
+fn figures(row: &Row) -> [String; 10] {
+    let report = &row.report;
     let is_low = row.job.load == LoadKind::Closed(Load::Low);
-    let mut cells = vec![
-        row.job.load.to_string(),
-        grouped(spec.nodes.into()),
-        spec.algorithm.clone(),
+    [
         maybe(report.messages_per_entry),
         row.theory.map_or("-".to_string(), |theory| range(theory.messages)),
         claim(row),
@@ -86,14 +129,7 @@ fn cells(row: &Row, kinds: bool) -> Vec<String> {
         if is_low { "-".to_string() } else { maybe(report.throughput_of_bound) },
         report.fairness.map_or("-".to_string(), |jain| format!("{jain:.3}")),
         grouped(report.most_bypasses.into()),
-    ];
-    if kinds {
-        let per_entry = |count: u64| number(count as f64 / report.entries.max(1) as f64);
-        let texts =
-            report.by_kind.iter().map(|(kind, count)| format!("{kind} {}", per_entry(*count)));
-        cells.push(texts.collect::<Vec<_>>().join(", "));
-    }
-    cells
+    ]
 }
 
 fn range(range: Range) -> String {
@@ -116,38 +152,26 @@ fn claim(row: &Row) -> String {
     }
 }
 
-/// The best of each load and size, in words.
-fn conclusions(rows: &[Row]) -> Vec<String> {
-    let mut groups: Vec<(LoadKind, u32)> = Vec::new();
-    for row in rows {
-        let group = (row.job.load, row.job.spec().nodes);
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups.into_iter().filter_map(|(load, nodes)| conclusion(rows, load, nodes)).collect()
-}
-
-fn conclusion(rows: &[Row], load: LoadKind, nodes: u32) -> Option<String> {
-    let group: Vec<&Row> = rows
-        .iter()
-        .filter(|row| row.job.load == load && row.job.spec().nodes == nodes)
-        .filter(|row| row.report.violation.is_none())
-        .collect();
-    if group.len() < 2 {
-        return None;
-    }
+/// The best of a group, in words; nothing if there is no choice.
+fn conclusion(group: &[&Row]) -> Vec<String> {
+    let sound: Vec<&Row> =
+        group.iter().copied().filter(|row| row.report.violation.is_none()).collect();
+    let [first, _, ..] = sound[..] else { return Vec::new() };
     let best = |figure: fn(&Row) -> Option<f64>| {
-        let least = group.iter().filter_map(|row| figure(row)).min_by(f64::total_cmp)?;
+        let least = sound.iter().filter_map(|row| figure(row)).min_by(f64::total_cmp)?;
         // Whoever is within a hundredth of the best is as good.
         let alike = |row: &&&Row| figure(row).is_some_and(|value| value <= least * 1.01 + 1e-9);
         let names: Vec<&str> =
-            group.iter().filter(alike).map(|row| row.job.spec().algorithm.as_str()).collect();
-        Some(format!("{} ({})", names.join(", "), number(least)))
+            sound.iter().filter(alike).map(|row| row.job.spec().algorithm.as_str()).collect();
+        let names = if names.len() == sound.len() { "all".into() } else { names.join(", ") };
+        Some(format!("{names} ({})", number(least)))
     };
-    let messages = best(|row| row.report.messages_per_entry)?;
-    let response = best(|row| row.report.response_mean)?;
-    Some(format!(
-        "N={nodes}, {load} load: fewest messages {messages}; shortest response {response}."
-    ))
+    let messages = best(|row| row.report.messages_per_entry);
+    let response = best(|row| row.report.response_mean);
+    let (Some(messages), Some(response)) = (messages, response) else { return Vec::new() };
+    vec![
+        format!("{} load, {} nodes:", first.job.load, grouped(first.job.spec().nodes.into())),
+        format!("  fewest messages    {messages}"),
+        format!("  shortest response  {response}"),
+    ]
 }

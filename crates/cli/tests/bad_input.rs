@@ -1,0 +1,144 @@
+//! Wrong input: one line that names the place and the remedy, exit code 2, nothing done.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use support::Folder;
+
+/// Runs each command line (split at spaces, '' for an empty word) and looks for the texts.
+#[track_caller]
+fn refuses(cases: &[(&str, &[&str])]) {
+    let folder = Folder::new();
+    for (line, texts) in cases {
+        let words = line.split(' ').map(|word| if word == "''" { "" } else { word });
+        let ran = folder.run(&words.collect::<Vec<_>>());
+        assert_eq!(ran.code, Some(2), "{line}: {ran:?}");
+        ran.refused(texts);
+    }
+    assert!(folder.names().is_empty());
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest_and_all_there_are() {
+    refuses(&[
+        ("algorithms lampport", &["there is no algorithm 'lampport'. Did you mean 'lamport'?"]),
+        ("algorithms LAMPORT", &["Did you mean 'lamport'?"]),
+        ("check übung", &["'übung'", "There are: coordinator, lamport, "]),
+        ("check ''", &["there is no algorithm ''"]),
+        ("sim --algorithm raymnd", &["Did you mean 'raymond'?"]),
+        ("compare --algorithms lamport,", &["there is no algorithm ''"]),
+        ("check lamport --mutant no-tie", &["mutant of lamport", "Did you mean 'no-tie-break'?"]),
+        ("check lamport --network lifo", &["--network: ", "'fifo'", "'any'"]),
+        ("check lamport --start asleep", &["--start: 'asleep'", "idle, inside:NODE or token:NODE"]),
+        ("check lamport --start inside:x", &["--start: 'inside:x'"]),
+        ("check lamport --start token:7", &["names node 7, but the nodes are 0 to 2"]),
+        ("compare --load medium", &["--load: there is no load 'medium'", "low, high"]),
+        ("compare --quorum square", &["--quorum: ", "say grid or plane"]),
+        ("sim --algorithm lamport --order lifo", &["--order: ", "say fifo or any"]),
+    ]);
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused_with_what_can() {
+    refuses(&[
+        ("compare --nodes abc", &["--nodes: 'abc' is no whole number of at least 1"]),
+        ("compare --nodes 4,", &["--nodes: ''"]),
+        ("compare --nodes -4", &["--nodes: '-4'"]),
+        ("compare --nodes 0", &["--nodes: '0'"]),
+        ("compare --nodes 99999999999", &["--nodes: '99999999999' is too large"]),
+        ("compare --seed -1", &["--seed: '-1' is no whole number of at least 0"]),
+        ("compare --entries 0", &["--entries: '0'"]),
+        ("compare --hold x", &["--hold: 'x' is no distribution: say constant:1, "]),
+        ("compare --delay -1", &["--delay: '-1' is no distribution"]),
+        ("compare --delay uniform:2..1", &["--delay: ", "put the smaller time first"]),
+        ("compare --rate NaN", &["--rate: 'NaN' is not between 0.000001 and 1000000"]),
+        ("compare --rate -1", &["--rate: '-1' is not between"]),
+        ("compare --rate often", &["--rate: 'often' is no number"]),
+        ("check lamport --nodes 0", &["--nodes: '0'"]),
+        ("check lamport --nodes 99999", &["'lamport' runs on 1 to 4096 nodes, not 99999"]),
+        ("check lamport --requests 0", &["--requests: '0' is no whole number of at least 1"]),
+        ("check lamport --threads 0", &["--threads: '0'", "give 1 to 256"]),
+        ("check lamport --states 0", &["--states: '0'"]),
+        ("check lamport --memory NaN", &["--memory: 'NaN'", "positive number of GiB"]),
+        ("check lamport --memory -1", &["--memory: '-1'"]),
+        ("check lamport --memory much", &["--memory: 'much' is no number"]),
+        ("sim --algorithm lamport --nodes ''", &["--nodes: '' is no whole number"]),
+        ("sim --algorithm lamport --nodes -3", &["--nodes: '-3' is no whole number"]),
+        ("sim --algorithm lamport --time 1e9", &["--time: '1e9' is no time"]),
+        ("sim --algorithm lamport --entries 0", &["--entries: must be at least 1"]),
+        ("sim --algorithm lamport --arrivals open --rate inf", &["--rate: 'inf' is not between"]),
+        ("sim --algorithm lamport --rate 1", &["--rate: belongs to 'open' arrivals"]),
+        ("sim --algorithm lamport --from 3", &["--from: ", "--diagram"]),
+    ]);
+}
+
+#[test]
+fn shapes_that_cannot_be_are_refused_with_the_remedy() {
+    let plane = "a projective plane has q*q+q+1 nodes with q prime, which 12 is not";
+    refuses(&[
+        ("sim --algorithm maekawa --nodes 12 --quorum plane", &[plane, "the nearest is 13"]),
+        ("check maekawa --nodes 12 --quorum plane", &[plane]),
+        ("sim --algorithm raymond --nodes 4 --tree -,2,3,1", &["cycle", "from node 1"]),
+        ("check raymond --nodes 4 --tree -,2,3,1", &["cycle"]),
+        ("compare --algorithms raymond --nodes 4 --tree -,2,3,1", &["cycle"]),
+        ("check raymond --tree -,0", &["lists 2 parents for 3 nodes"]),
+        ("check raymond --tree -,-,0", &["2 roots"]),
+        ("check raymond --tree bush", &["--tree: 'bush' is no tree: say binary, star, chain"]),
+        ("check lamport --tree star", &["'lamport' takes no tree; leave it out"]),
+    ]);
+}
+
+#[test]
+fn places_that_cannot_be_written_are_refused_before_any_work() {
+    refuses(&[
+        ("compare --csv missing/rows.csv", &["'missing/rows.csv'", "the folder does not exist"]),
+        ("compare --json .", &["'.'", "it is a folder"]),
+        ("compare --json /etc/hostname/x", &["its parent is not a folder"]),
+        ("compare --csv /proc/rows.csv", &["'/proc/rows.csv'", "choose a file in a folder"]),
+        ("compare --plot rows", &["'rows'", "choose a name that ends in .svg or .png"]),
+        ("compare --plot rows.gif", &["'rows.gif'", ".svg or .png"]),
+        ("sim --algorithm lamport --trace ''", &["the name is empty"]),
+        ("sim --algorithm lamport --diagram run", &[".svg or .png"]),
+        ("check lamport --diagram broken.gif", &[".svg or .png"]),
+    ]);
+}
+
+#[test]
+fn broken_scenario_files_are_refused_with_the_place_in_the_file() {
+    let folder = Folder::new();
+    let cases: [(&[u8], &str); 9] = [
+        (b"nodes = 3\nseed = = 4\n", "run.toml: line 2, column 8: "),
+        (b"nodes = 3\nnodes = 4\n", "run.toml: line 2, column 1: duplicate key"),
+        (b"nodse = 3\n", "run.toml: there is no key 'nodse'. Did you mean 'nodes'?"),
+        (b"nodes = 3\n", "run.toml: algorithm: is missing"),
+        (b"nodes = []\n", "run.toml: nodes: takes one value, not a list"),
+        (b"[output]\ntrace = ['a', 'b']\n", "run.toml: output.trace: takes one value, not a list"),
+        (b"nodes = true\n", "run.toml: 'nodes' must be a text, a number or a list of them"),
+        (b"algorithm = 'lamprt'\n", "run.toml: there is no algorithm 'lamprt'"),
+        (b"\xff\xfe", "cannot read the scenario 'run.toml': it is not text"),
+    ];
+    for (content, text) in cases {
+        folder.write("run.toml", content);
+        folder.run(&["sim", "run.toml"]).refused(&[text]);
+    }
+    folder.run(&["sim", "none.toml"]).refused(&["'none.toml': there is no such file"]);
+    folder.run(&["sim", "."]).refused(&["'.': it is a folder"]);
+}
+
+#[test]
+fn unknown_flags_and_commands_are_refused_with_the_nearest() {
+    let folder = Folder::new();
+    let cases: [(&[&str], &str); 4] = [
+        (&["simm"], "a similar subcommand exists: 'sim'"),
+        (&["sim", "--nods", "3"], "a similar argument exists: '--nodes'"),
+        (&["compare", "--rate", "1", "--load", "low"], "cannot be used with '--load"),
+        // A forgotten value is not taken from the next flag.
+        (&["sim", "--trace", "--self-check"], "a value is required for '--trace <FILE>'"),
+    ];
+    for (arguments, text) in cases {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+    }
+    assert!(folder.names().is_empty());
+}

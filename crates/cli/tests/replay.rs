@@ -1,0 +1,84 @@
+//! `catraca replay`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use support::Folder;
+
+/// A folder with `run.trace` in it.
+fn recorded() -> Folder {
+    let folder = Folder::new();
+    let flags = ["--algorithm", "lamport", "--nodes", "3", "--entries", "5"];
+    folder.run(&[&["sim", "--trace", "run.trace"], &flags[..]].concat()).quietly(0);
+    folder
+}
+
+#[test]
+fn a_recorded_run_replays_identically() {
+    let ran = recorded().run(&["replay", "run.trace"]).quietly(0);
+    assert_eq!(
+        ran.stdout,
+        "42 steps, 34 messages, 5 entries\nthe replay does exactly what the trace says\n"
+    );
+}
+
+#[test]
+fn every_step_is_told_in_words() {
+    let ran = recorded().run(&["replay", "run.trace", "--words"]).quietly(0);
+    assert_eq!(ran.stdout.lines().count(), 42 + 2);
+    ran.says("           0  node 0 asks: sends request 1 to 1, sends request 1 to 2\n");
+}
+
+#[test]
+fn a_changed_trace_differs_at_the_event_that_was_changed() {
+    let folder = recorded();
+    let trace = folder.read("run.trace");
+    // The second event: node 1 asks. Line 1 is the header.
+    let mut lines: Vec<String> = trace.lines().map(str::to_string).collect();
+    let changed = lines[2].replace(r#""to":2"#, r#""to":0"#);
+    assert_ne!(changed, lines[2]);
+    lines[2] = changed;
+    folder.write("changed.trace", lines.join("\n"));
+    let ran = folder.run(&["replay", "changed.trace"]).quietly(3).says("differs at event 2:\n");
+    let ran = ran.says("  trace:  node 1 asks: sends request 1 to 0, sends request 1 to 0\n");
+    ran.says("  replay: node 1 asks: sends request 1 to 0, sends request 1 to 2\n");
+}
+
+#[test]
+fn a_window_is_drawn_and_an_empty_one_is_refused() {
+    let folder = recorded();
+    let draw = |window: &[&str]| {
+        folder.run(&[&["replay", "run.trace", "--diagram", "run.svg"], window].concat())
+    };
+    draw(&["--from", "1", "--to", "4"]).quietly(0);
+    let part = folder.read("run.svg");
+    draw(&[]).quietly(0);
+    assert!(part.starts_with("<svg") && part.len() < folder.read("run.svg").len());
+    draw(&["--from", "500"]).refused(&["has no steps to draw", "choose a wider window"]);
+    draw(&["--from", "soon"]).refused(&["--from: 'soon' is no time"]);
+    assert_eq!(folder.names(), ["run.svg", "run.trace"]);
+}
+
+#[test]
+fn files_that_are_no_traces_are_refused_with_the_reason() {
+    let folder = recorded();
+    let trace = folder.read("run.trace");
+    let version = trace.replacen(r#""catraca-trace":1"#, r#""catraca-trace":2"#, 1);
+    let stranger = trace.replacen("lamport", "lamprt", 1);
+    let binary = [trace.as_bytes(), &[0xff, 0xfe, b'\n']].concat();
+    let cases: [(&[u8], &str); 7] = [
+        (b"", "is empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "is no trace"),
+        (b"hello\n", "is no trace"),
+        (version.as_bytes(), "is a trace of version 2, and this program reads version 1"),
+        (&trace.as_bytes()[..900], "is cut off or changed: line 5 is no event"),
+        (&binary, "is cut off or changed: line 44 is no event (not text)"),
+        (stranger.as_bytes(), "there is no algorithm 'lamprt'. Did you mean 'lamport'?"),
+    ];
+    for (content, reason) in cases {
+        folder.write("other.trace", content);
+        folder.run(&["replay", "other.trace"]).refused(&["'other.trace' ", reason]);
+    }
+    folder.run(&["replay", "none.trace"]).refused(&["'none.trace': there is no such file"]);
+    folder.run(&["replay", "."]).refused(&["'.': it is a folder"]);
+}
