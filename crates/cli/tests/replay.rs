@@ -82,3 +82,12 @@ fn files_that_are_no_traces_are_refused_with_the_reason() {
     folder.run(&["replay", "none.trace"]).refused(&["'none.trace': there is no such file"]);
     folder.run(&["replay", "."]).refused(&["'.': it is a folder"]);
 }
+
+#[test]
+fn a_replayed_deadlock_is_still_a_violation() {
+    let folder = Folder::new();
+    let flags = ["--mutant", "no-staircase", "--nodes", "2", "--requests", "1"];
+    folder.run(&[&["check", "singhal"], &flags[..]].concat()).quietly(3);
+    let ran = folder.run(&["replay", "singhal-no-staircase.trace"]).quietly(3);
+    ran.says("which is a violation of nobody waits for ever: node 1 is waiting");
+}

@@ -29,6 +29,10 @@ impl Arguments {
     }
 }
 
+/// What the short names of the papers stand for.
+const SOURCES: &str =
+    "S2 is a textbook chapter on mutual exclusion, S3 a report on a coordinator over sockets";
+
 fn list() -> Outcome {
     let mut table = Table::new(&[
         ("name", Align::Left),
@@ -54,7 +58,7 @@ fn list() -> Outcome {
     }
     writeln!(
         out,
-        "\nN nodes, T the mean message delay. 'catraca algorithms NAME' tells all about one."
+        "\nN nodes, T the mean message delay; {SOURCES}.\n'catraca algorithms NAME' tells all about one."
     )?;
     Ok(())
 }
@@ -71,7 +75,7 @@ fn describe(entry: &Entry) -> Outcome {
     };
     writeln!(out, "\nKind:        {}", entry.family)?;
     writeln!(out, "Channels:    {}", entry.channels)?;
-    writeln!(out, "Messages:    per entry {}", entry.messages)?;
+    writeln!(out, "Messages:    {}", entry.messages)?;
     writeln!(out, "Delay:       {}", entry.delay)?;
     writeln!(out, "Fence:       {}", entry.fence)?;
     writeln!(out, "Parameters:  {parameters}")?;

@@ -58,7 +58,7 @@ impl Arguments {
         if self.words {
             print_words(&trace, &mut out)?;
         }
-        print_summary(&replayed, &mut out)
+        print_summary(&trace, &replayed, &mut out)
     }
 }
 
@@ -106,7 +106,7 @@ fn print_words(trace: &Trace, out: &mut impl Write) -> Outcome {
     Ok(())
 }
 
-fn print_summary(replayed: &Replay, out: &mut impl Write) -> Outcome {
+fn print_summary(trace: &Trace, replayed: &Replay, out: &mut impl Write) -> Outcome {
     writeln!(
         out,
         "{}, {}, {}",
@@ -125,6 +125,11 @@ fn print_summary(replayed: &Replay, out: &mut impl Write) -> Outcome {
             return Err(Failure::Violation);
         }
         None => writeln!(out, "the replay does exactly what the trace says")?,
+    }
+    // What no single step shows, such as that somebody waits for ever, only the header tells.
+    if let Some(violation) = &trace.header.violation {
+        writeln!(out, "which is a violation of {violation}")?;
+        return Err(Failure::Violation);
     }
     if replayed.violations.is_empty() { Ok(()) } else { Err(Failure::Violation) }
 }
