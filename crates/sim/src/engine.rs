@@ -73,6 +73,9 @@ enum Event<M> {
     },
     /// The application at this node wants to enter.
     Arrive(NodeId),
+    /// The applications at this node and at all after it want to enter, one after the other. One
+    /// event stands for all of them, because there may be millions.
+    FirstRound(NodeId),
     Release(NodeId),
     /// The workload has something to do: the next serial request, arrival or burst.
     Workload,
@@ -215,6 +218,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         match event {
             Event::Deliver { from, to, message } => self.deliver(now, from, to, message),
             Event::Arrive(node) => self.arrive(now, node),
+            Event::FirstRound(node) => self.first_round(now, node),
             Event::Release(node) => self.release(now, node),
             Event::Workload => self.next_arrival(now),
             Event::Timer { node, tag, setting } => self.run_out(now, node, tag, setting),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
 
 use super::{Event, Simulation};
+use crate::distribution::Distribution;
 use crate::time::Time;
 use crate::workload::Arrivals;
 
@@ -17,10 +18,14 @@ impl<A: Algorithm> Simulation<'_, A> {
                 self.queue.push(pause, Event::Workload);
             }
             Arrivals::Bursts { .. } => self.queue.push(Time::ZERO, Event::Workload),
+            Arrivals::Closed { think: Distribution::Constant(at), .. } => {
+                if let Some(first) = self.next_of_first_round(0) {
+                    self.queue.push(*at, Event::FirstRound(first));
+                }
+            }
             Arrivals::Closed { think, .. } => {
                 for node in NodeId::all(setup.spec.nodes) {
-                    // Whoever starts inside asks again after leaving.
-                    if self.sites[node.index()].phase == Phase::Idle && self.has_rounds(node) {
+                    if self.is_in_first_round(node) {
                         let at = think.sample(&mut self.random);
                         self.queue.push(at, Event::Arrive(node));
                     }
@@ -32,6 +37,23 @@ impl<A: Algorithm> Simulation<'_, A> {
                 }
             }
         }
+    }
+
+    /// `node` asks, and everybody after it at the same time.
+    pub(super) fn first_round(&mut self, now: Time, node: NodeId) {
+        if let Some(next) = self.next_of_first_round(node.0 + 1) {
+            self.queue.push_first(Event::FirstRound(next));
+        }
+        self.arrive(now, node);
+    }
+
+    fn next_of_first_round(&self, from: u32) -> Option<NodeId> {
+        (from..self.setup.spec.nodes).map(NodeId).find(|&node| self.is_in_first_round(node))
+    }
+
+    /// Whoever starts inside asks again after leaving.
+    fn is_in_first_round(&self, node: NodeId) -> bool {
+        !self.setup.spec.start.is_inside(node) && self.has_rounds(node)
     }
 
     /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
