@@ -13,6 +13,8 @@ impl<A: Algorithm> Simulation<'_, A> {
     pub(super) fn start_workload(&mut self) {
         let setup = self.setup;
         match &setup.workload.arrivals {
+            // Whoever starts inside is the first of the series: the next asks after it has left.
+            Arrivals::Serial { .. } if setup.spec.start.holders().next().is_some() => {}
             Arrivals::Serial { .. } | Arrivals::Open { .. } => {
                 let pause = self.until_next_arrival();
                 self.queue.push(pause, Event::Workload);
