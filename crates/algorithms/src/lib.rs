@@ -57,5 +57,5 @@ pub use raymond::Raymond;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
 pub use singhal::Singhal;
-pub use spec::{Spec, SpecError};
+pub use spec::{MAX_RESOURCES, Spec, SpecError};
 pub use suzuki_kasami::SuzukiKasami;
