@@ -1,5 +1,10 @@
 //! The simulation itself: takes the next event, lets a node step, carries out its effects.
 
+mod crash;
+mod figures;
+mod timers;
+mod workload;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,13 +14,13 @@ use catraca_core::{
 };
 use catraca_trace as trace;
 
-use crate::metrics::{Metrics, jain};
-use crate::monitor::{Broken, Bypass, Capacity, FenceOrder, OneToken, Violation, nobody_waits};
+use crate::metrics::Metrics;
+use crate::monitor::{Broken, Bypass, Capacity, FenceOrder, OneToken, Violation};
 use crate::network::Links;
 use crate::queue::EventQueue;
 use crate::random::Random;
 use crate::recording::Recording;
-use crate::report::{End, Frame, Report};
+use crate::report::{End, Report};
 use crate::setup::Setup;
 use crate::time::Time;
 use crate::workload::Arrivals;
@@ -68,6 +73,9 @@ enum Event<M> {
     },
     /// The application at this node wants to enter.
     Arrive(NodeId),
+    /// The applications at this node and at all after it want to enter, one after the other. One
+    /// event stands for all of them, because there may be millions.
+    FirstRound(NodeId),
     Release(NodeId),
     /// The workload has something to do: the next serial request, arrival or burst.
     Workload,
@@ -205,45 +213,17 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         self.start_workload();
     }
 
-    fn start_workload(&mut self) {
-        let setup = self.setup;
-        match &setup.workload.arrivals {
-            Arrivals::Serial { .. } | Arrivals::Open { .. } => {
-                let pause = self.until_next_arrival();
-                self.queue.push(pause, Event::Workload);
-            }
-            Arrivals::Bursts { .. } => self.queue.push(Time::ZERO, Event::Workload),
-            Arrivals::Closed { think, .. } => {
-                for node in NodeId::all(setup.spec.nodes) {
-                    // Whoever starts inside asks again after leaving.
-                    if self.sites[node.index()].phase == Phase::Idle && self.has_rounds(node) {
-                        let at = think.sample(&mut self.random);
-                        self.queue.push(at, Event::Arrive(node));
-                    }
-                }
-            }
-            Arrivals::Schedule(requests) => {
-                for &(at, node) in requests {
-                    self.queue.push(at, Event::Arrive(node));
-                }
-            }
-        }
-    }
-
     #[inline]
     fn handle(&mut self, now: Time, event: Event<A::Message>) {
         match event {
             Event::Deliver { from, to, message } => self.deliver(now, from, to, message),
             Event::Arrive(node) => self.arrive(now, node),
+            Event::FirstRound(node) => self.first_round(now, node),
             Event::Release(node) => self.release(now, node),
             Event::Workload => self.next_arrival(now),
             Event::Timer { node, tag, setting } => self.run_out(now, node, tag, setting),
             Event::Crash(node) => self.crash(now, node),
-            Event::Suspect { observer, suspect } => {
-                if self.sites[observer.index()].alive {
-                    self.step(now, observer, Input::Suspect(suspect), None);
-                }
-            }
+            Event::Suspect { observer, suspect } => self.suspect(now, observer, suspect),
         }
     }
 
@@ -265,148 +245,6 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         }
         if let (Some(recording), Some(id)) = (&mut self.recording, id) {
             recording.event(&trace::Event::Lost { at: now.0, id });
-        }
-    }
-
-    /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
-    fn arrive(&mut self, now: Time, node: NodeId) {
-        if !self.sites[node.index()].alive {
-            return;
-        }
-        if self.sites[node.index()].phase == Phase::Idle {
-            self.ask(now, node, now);
-        } else {
-            self.backlog.entry(node).or_default().push_back(now);
-        }
-    }
-
-    fn ask(&mut self, now: Time, node: NodeId, since: Time) {
-        let site = &mut self.sites[node.index()];
-        site.phase = Phase::Waiting;
-        site.asked_at = since;
-        if let Some(rounds) = self.rounds.get_mut(node.index()) {
-            *rounds -= 1;
-        }
-        self.bypass.ask(node);
-        self.step(now, node, Input::Request(Claim::single()), None);
-    }
-
-    fn release(&mut self, now: Time, node: NodeId) {
-        let site = &mut self.sites[node.index()];
-        if !site.alive {
-            return;
-        }
-        site.phase = Phase::Idle;
-        self.capacity.leave(node, &Claim::single());
-        self.metrics.leave(now, self.bypass.waiting() > 0);
-        self.step(now, node, Input::Release, None);
-        if let Some(since) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
-            self.ask(now, node, since);
-        }
-        match self.setup.workload.arrivals {
-            Arrivals::Closed { think, .. } if self.has_rounds(node) => {
-                let at = now + think.sample(&mut self.random);
-                self.queue.push(at, Event::Arrive(node));
-            }
-            Arrivals::Serial { .. } => self.plan_next_arrival(now),
-            _ => {}
-        }
-    }
-
-    fn has_rounds(&self, node: NodeId) -> bool {
-        self.rounds.get(node.index()).is_none_or(|&rounds| rounds > 0)
-    }
-
-    fn plan_next_arrival(&mut self, now: Time) {
-        let at = now + self.until_next_arrival();
-        self.queue.push(at, Event::Workload);
-    }
-
-    fn until_next_arrival(&mut self) -> Time {
-        match &self.setup.workload.arrivals {
-            Arrivals::Serial { pause } => pause.sample(&mut self.random),
-            Arrivals::Open { interval } => Time(self.random.exponential(interval.0 as f64)),
-            Arrivals::Bursts { every, .. } => *every,
-            Arrivals::Closed { .. } | Arrivals::Schedule(_) => Time::ZERO,
-        }
-    }
-
-    /// The workload draws who asks next.
-    fn next_arrival(&mut self, now: Time) {
-        match self.setup.workload.arrivals {
-            Arrivals::Serial { .. } => {
-                let node = self.draw_alive();
-                self.arrive(now, node);
-            }
-            Arrivals::Open { .. } => {
-                let node = self.draw_alive();
-                self.plan_next_arrival(now);
-                self.arrive(now, node);
-            }
-            Arrivals::Bursts { size, .. } => {
-                self.plan_next_arrival(now);
-                for node in self.draw_distinct(size) {
-                    self.arrive(now, node);
-                }
-            }
-            Arrivals::Closed { .. } | Arrivals::Schedule(_) => {}
-        }
-    }
-
-    /// A node that is alive. Setups in which everybody crashes are refused, so there is one.
-    fn draw_alive(&mut self) -> NodeId {
-        loop {
-            let node = NodeId(self.random.below(u64::from(self.setup.spec.nodes)) as u32);
-            if self.sites[node.index()].alive {
-                return node;
-            }
-        }
-    }
-
-    /// So many different nodes, by Floyd's method.
-    fn draw_distinct(&mut self, count: u32) -> Vec<NodeId> {
-        let nodes = self.setup.spec.nodes;
-        let mut drawn: Vec<NodeId> = Vec::new();
-        for last in nodes - count.min(nodes)..nodes {
-            let node = NodeId(self.random.below(u64::from(last) + 1) as u32);
-            drawn.push(if drawn.contains(&node) { NodeId(last) } else { node });
-        }
-        drawn
-    }
-
-    fn run_out(&mut self, now: Time, node: NodeId, tag: TimerTag, setting: u64) {
-        let is_current = self.timers.get(&(node, tag)) == Some(&setting);
-        if is_current && self.sites[node.index()].alive {
-            self.timers.remove(&(node, tag));
-            self.step(now, node, Input::Timer(tag), None);
-        }
-    }
-
-    fn crash(&mut self, now: Time, node: NodeId) {
-        let phase = self.sites[node.index()].phase;
-        self.sites[node.index()] =
-            Site { phase: Phase::Idle, alive: false, ..self.sites[node.index()] };
-        if let Some(recording) = &mut self.recording {
-            recording.event(&trace::Event::Crash { at: now.0, node });
-        }
-        if A::TOKEN && self.nodes[node.index()].holds_token() {
-            self.token.lose();
-        }
-        match phase {
-            Phase::Idle => {}
-            Phase::Waiting => self.bypass.forget(node),
-            Phase::Inside => {
-                self.capacity.leave(node, &Claim::single());
-                self.metrics.leave(now, self.bypass.waiting() > 0);
-            }
-        }
-        if phase != Phase::Idle && matches!(self.setup.workload.arrivals, Arrivals::Serial { .. }) {
-            self.plan_next_arrival(now);
-        }
-        if let Some(delay) = self.setup.detector {
-            for observer in node.others_after(self.setup.spec.nodes) {
-                self.queue.push(now + delay, Event::Suspect { observer, suspect: node });
-            }
         }
     }
 
@@ -446,16 +284,8 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         match effect {
             Effect::Send { to, message } => self.send(now, node, to, message),
             Effect::Granted(fence) => self.grant(now, node, fence),
-            Effect::SetTimer { tag, after } => {
-                self.timer_settings += 1;
-                let setting = self.timer_settings;
-                self.timers.insert((node, tag), setting);
-                let at = now + Time(after.as_micros() as u64);
-                self.queue.push(at, Event::Timer { node, tag, setting });
-            }
-            Effect::CancelTimer(tag) => {
-                self.timers.remove(&(node, tag));
-            }
+            Effect::SetTimer { tag, after } => self.set_timer(now, node, tag, after),
+            Effect::CancelTimer(tag) => self.cancel_timer(node, tag),
             Effect::Anomaly(what) => {
                 let what = format!("node {node}: {what}");
                 self.report(now, Broken { invariant: property::NO_ANOMALY, what });
@@ -508,57 +338,5 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
     #[cold]
     fn report(&mut self, at: Time, Broken { invariant, what }: Broken) {
         self.violation.get_or_insert(Violation { invariant, what, at });
-    }
-
-    fn finish(mut self, end: End) -> Report {
-        let now = match (end, self.setup.limits.time) {
-            (End::Time, Some(limit)) => limit,
-            _ => self.queue.now(),
-        };
-        let is_waiting = |site: &Site| site.phase == Phase::Waiting;
-        let waiting: Vec<NodeId> = NodeId::all(self.setup.spec.nodes)
-            .filter(|node| is_waiting(&self.sites[node.index()]))
-            .collect();
-        for &node in &waiting {
-            let wait = now - self.sites[node.index()].asked_at;
-            self.metrics.wait(wait);
-            self.expect(now, |sim| sim.bypass.still_waits(node));
-        }
-        if end == End::Quiet {
-            self.expect(now, |_| nobody_waits(waiting.iter().copied()));
-        }
-        self.measure(end, now, waiting.len() as u64)
-    }
-
-    fn measure(self, end: End, now: Time, waiting: u64) -> Report {
-        let metrics = &self.metrics;
-        let frame = Frame {
-            window: metrics.window(now),
-            latency: self.setup.network.latency.mean(),
-            hold: self.setup.workload.hold.mean(),
-        };
-        let messages: u64 = metrics.sent.iter().sum();
-        let throughput = frame.throughput(metrics.entries);
-        let shares = self.sites.iter().filter(|site| site.alive).map(|site| site.entries.into());
-        Report {
-            end: if self.violation.is_some() { End::Violation } else { end },
-            time: now.as_units(),
-            events: self.events,
-            entries: metrics.entries,
-            messages,
-            by_kind: A::Message::KINDS.iter().copied().zip(metrics.sent.iter().copied()).collect(),
-            messages_per_entry: (metrics.entries > 0)
-                .then(|| messages as f64 / metrics.entries as f64),
-            delay: metrics.mean_delay().and_then(|delay| frame.in_latencies(delay)),
-            response_mean: metrics.mean_response(),
-            response_p99: metrics.response_p99(),
-            longest_wait: metrics.longest_wait().as_units(),
-            throughput,
-            throughput_of_bound: throughput.map(|throughput| frame.of_bound(throughput)),
-            fairness: jain(shares),
-            most_bypasses: self.bypass.most(),
-            waiting,
-            violation: self.violation,
-        }
     }
 }

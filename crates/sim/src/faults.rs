@@ -187,24 +187,37 @@ impl Faults {
     /// When a message that is sent now sets off; `None` if it is lost.
     #[inline]
     pub(crate) fn departure(&self, now: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
+        if self.is_cut(now, sender, receiver) {
+            return None;
+        }
         let mut departure = now;
-        for fault in &self.faults {
-            match fault {
-                Fault::Partition { groups, from, to } if (*from..*to).contains(&now) => {
-                    let group_of = |node| groups.iter().position(|group| group.contains(&node));
-                    if group_of(sender) != group_of(receiver) {
-                        return None;
-                    }
-                }
-                Fault::Hold { sender: s, receiver: r, from, to }
-                    if (*s, *r) == (sender, receiver) && (*from..*to).contains(&now) =>
-                {
-                    departure = departure.max(*to);
-                }
-                _ => {}
-            }
+        // One hold may end while another goes on.
+        while let Some(released) = self.held_until(departure, sender, receiver) {
+            departure = released;
         }
         Some(departure)
+    }
+
+    fn is_cut(&self, at: Time, sender: NodeId, receiver: NodeId) -> bool {
+        self.faults.iter().any(|fault| match fault {
+            Fault::Partition { groups, from, to } if (*from..*to).contains(&at) => {
+                let group_of = |node| groups.iter().position(|group| group.contains(&node));
+                group_of(sender) != group_of(receiver)
+            }
+            _ => false,
+        })
+    }
+
+    fn held_until(&self, at: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
+        let ends = self.faults.iter().filter_map(|fault| match fault {
+            Fault::Hold { sender: s, receiver: r, from, to }
+                if (*s, *r) == (sender, receiver) && (*from..*to).contains(&at) =>
+            {
+                Some(*to)
+            }
+            _ => None,
+        });
+        ends.max()
     }
 }
 
@@ -245,5 +258,14 @@ mod tests {
         assert_eq!(depart(10, 0, 2), Some(Time::units(10)));
         assert_eq!(depart(5, 0, 1), Some(Time::units(6)));
         assert_eq!(depart(5, 1, 0), Some(Time::units(5)));
+    }
+
+    #[test]
+    fn a_message_waits_for_every_hold_that_overlaps_its_own() {
+        let holds = ["hold 0->1 from 1 to 4", "hold 0->1 from 3 to 6", "hold 0->1 from 7 to 8"];
+        let faults = faults(&holds).unwrap();
+        let depart = |at| faults.departure(Time::units(at), NodeId(0), NodeId(1));
+        assert_eq!(depart(2), Some(Time::units(6)));
+        assert_eq!(depart(6), Some(Time::units(6)));
     }
 }

@@ -13,6 +13,7 @@ pub(crate) struct Metrics {
     pub(crate) sent: Vec<u64>,
     response: Histogram<u64>,
     response_total: u128,
+    longest_response: Time,
     longest_wait: Time,
     delay_total: u128,
     delays: u64,
@@ -32,6 +33,7 @@ impl Metrics {
             sent: vec![0; kinds],
             response,
             response_total: 0,
+            longest_response: Time::ZERO,
             longest_wait: Time::ZERO,
             delay_total: 0,
             delays: 0,
@@ -51,6 +53,7 @@ impl Metrics {
         // The histogram grows by itself: recording cannot fail.
         self.response.record(response.0).ok();
         self.response_total += u128::from(response.0);
+        self.longest_response = self.longest_response.max(response);
         self.wait(response);
         if let Some(left_at) = self.left_at.take() {
             self.delay_total += u128::from((now - left_at).0);
@@ -80,9 +83,9 @@ impl Metrics {
     }
 
     pub(crate) fn response_p99(&self) -> Option<f64> {
-        // The histogram answers with the upper end of a bucket, which may be above all it has seen.
-        let quantile = || Time(self.response.value_at_quantile(0.99)).min(self.longest_wait);
-        (self.entries > 0).then(|| quantile().as_units())
+        let quantile = Time(self.response.value_at_quantile(0.99));
+        // The histogram gives the upper end of a step, which may lie beyond every response.
+        (self.entries > 0).then(|| quantile.min(self.longest_response).as_units())
     }
 
     pub(crate) fn longest_wait(&self) -> Time {
@@ -127,5 +130,16 @@ mod tests {
         metrics.enter(Time::units(12), Time::units(8));
         assert_eq!(metrics.mean_delay(), Some(2.0));
         assert_eq!(metrics.mean_response(), Some(2.5));
+    }
+
+    #[test]
+    fn the_99th_percentile_is_never_above_the_longest_response() {
+        let mut metrics = Metrics::new(0);
+        metrics.enter(Time(1_234_567), Time::ZERO);
+        assert!(metrics.response.value_at_quantile(0.99) > 1_234_567, "the histogram rounds up");
+        assert_eq!(metrics.response_p99(), Some(1.234567));
+        // A wait that was not served is no response.
+        metrics.wait(Time(1_235_000));
+        assert_eq!(metrics.response_p99(), Some(1.234567));
     }
 }

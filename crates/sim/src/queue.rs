@@ -58,6 +58,12 @@ impl<E> EventQueue<E> {
         self.place(at, event);
     }
 
+    /// Puts an event in that happens now, before everything else.
+    pub fn push_first(&mut self, event: E) {
+        self.len += 1;
+        self.buckets[0].push_front((self.now, event));
+    }
+
     #[inline]
     fn place(&mut self, at: Time, event: E) {
         let bucket = (u64::BITS - (at.0 ^ self.now.0).leading_zeros()) as usize;
@@ -110,6 +116,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_event_that_is_put_first_comes_out_before_those_of_its_time() {
+        let mut queue = EventQueue::default();
+        for event in ["first", "second"] {
+            queue.push(Time(3), event);
+        }
+        assert_eq!(queue.pop(), Some((Time(3), "first")));
+        queue.push_first("between");
+        assert_eq!(queue.len(), 2);
+        assert_eq!(queue.pop(), Some((Time(3), "between")));
+        assert_eq!(queue.pop(), Some((Time(3), "second")));
+        queue.push_first("last");
+        assert_eq!(queue.pop(), Some((Time(3), "last")));
+        assert!(queue.is_empty());
+    }
 
     proptest! {
         #[test]

@@ -1,0 +1,45 @@
+//! A node stops for ever: what that changes for the others and for the monitors.
+
+use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
+use catraca_trace as trace;
+
+use super::{Event, Simulation, Site};
+use crate::time::Time;
+use crate::workload::Arrivals;
+
+impl<A: Algorithm> Simulation<'_, A> {
+    pub(super) fn crash(&mut self, now: Time, node: NodeId) {
+        let phase = self.sites[node.index()].phase;
+        self.sites[node.index()] =
+            Site { phase: Phase::Idle, alive: false, ..self.sites[node.index()] };
+        if let Some(recording) = &mut self.recording {
+            recording.event(&trace::Event::Crash { at: now.0, node });
+        }
+        if A::TOKEN && self.nodes[node.index()].holds_token() {
+            self.token.lose();
+        }
+        match phase {
+            Phase::Idle => {}
+            Phase::Waiting => self.bypass.forget(node),
+            Phase::Inside => {
+                self.capacity.leave(node, &Claim::single());
+                self.metrics.leave(now, self.bypass.waiting() > 0);
+            }
+        }
+        if phase != Phase::Idle && matches!(self.setup.workload.arrivals, Arrivals::Serial { .. }) {
+            self.plan_next_arrival(now);
+        }
+        if let Some(delay) = self.setup.detector {
+            for observer in node.others_after(self.setup.spec.nodes) {
+                self.queue.push(now + delay, Event::Suspect { observer, suspect: node });
+            }
+        }
+    }
+
+    /// The detector tells `observer`, if that one is still there to hear it.
+    pub(super) fn suspect(&mut self, now: Time, observer: NodeId, suspect: NodeId) {
+        if self.sites[observer.index()].alive {
+            self.step(now, observer, Input::Suspect(suspect), None);
+        }
+    }
+}

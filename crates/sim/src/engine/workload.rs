@@ -1,0 +1,166 @@
+//! Who asks next, and when: the workload while a run goes on.
+
+use std::collections::VecDeque;
+
+use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
+
+use super::{Event, Simulation};
+use crate::distribution::Distribution;
+use crate::time::Time;
+use crate::workload::Arrivals;
+
+impl<A: Algorithm> Simulation<'_, A> {
+    pub(super) fn start_workload(&mut self) {
+        let setup = self.setup;
+        match &setup.workload.arrivals {
+            // Whoever starts inside is the first of the series: the next asks after it has left.
+            Arrivals::Serial { .. } if setup.spec.start.holders().next().is_some() => {}
+            Arrivals::Serial { .. } | Arrivals::Open { .. } => {
+                let pause = self.until_next_arrival();
+                self.queue.push(pause, Event::Workload);
+            }
+            Arrivals::Bursts { .. } => self.queue.push(Time::ZERO, Event::Workload),
+            Arrivals::Closed { think: Distribution::Constant(at), .. } => {
+                if let Some(first) = self.next_of_first_round(0) {
+                    self.queue.push(*at, Event::FirstRound(first));
+                }
+            }
+            Arrivals::Closed { think, .. } => {
+                for node in NodeId::all(setup.spec.nodes) {
+                    if self.is_in_first_round(node) {
+                        let at = think.sample(&mut self.random);
+                        self.queue.push(at, Event::Arrive(node));
+                    }
+                }
+            }
+            Arrivals::Schedule(requests) => {
+                for &(at, node) in requests {
+                    self.queue.push(at, Event::Arrive(node));
+                }
+            }
+        }
+    }
+
+    /// `node` asks, and everybody after it at the same time.
+    pub(super) fn first_round(&mut self, now: Time, node: NodeId) {
+        if let Some(next) = self.next_of_first_round(node.0 + 1) {
+            self.queue.push_first(Event::FirstRound(next));
+        }
+        self.arrive(now, node);
+    }
+
+    fn next_of_first_round(&self, from: u32) -> Option<NodeId> {
+        (from..self.setup.spec.nodes).map(NodeId).find(|&node| self.is_in_first_round(node))
+    }
+
+    /// Whoever starts inside asks again after leaving.
+    fn is_in_first_round(&self, node: NodeId) -> bool {
+        !self.setup.spec.start.is_inside(node) && self.has_rounds(node)
+    }
+
+    /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
+    pub(super) fn arrive(&mut self, now: Time, node: NodeId) {
+        if !self.sites[node.index()].alive {
+            return;
+        }
+        if self.sites[node.index()].phase == Phase::Idle {
+            self.ask(now, node, now);
+        } else {
+            self.backlog.entry(node).or_default().push_back(now);
+        }
+    }
+
+    fn ask(&mut self, now: Time, node: NodeId, since: Time) {
+        let site = &mut self.sites[node.index()];
+        site.phase = Phase::Waiting;
+        site.asked_at = since;
+        if let Some(rounds) = self.rounds.get_mut(node.index()) {
+            *rounds -= 1;
+        }
+        self.bypass.ask(node);
+        self.step(now, node, Input::Request(Claim::single()), None);
+    }
+
+    pub(super) fn release(&mut self, now: Time, node: NodeId) {
+        let site = &mut self.sites[node.index()];
+        if !site.alive {
+            return;
+        }
+        site.phase = Phase::Idle;
+        self.capacity.leave(node, &Claim::single());
+        self.metrics.leave(now, self.bypass.waiting() > 0);
+        self.step(now, node, Input::Release, None);
+        if let Some(since) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
+            self.ask(now, node, since);
+        }
+        match self.setup.workload.arrivals {
+            Arrivals::Closed { think, .. } if self.has_rounds(node) => {
+                let at = now + think.sample(&mut self.random);
+                self.queue.push(at, Event::Arrive(node));
+            }
+            Arrivals::Serial { .. } => self.plan_next_arrival(now),
+            _ => {}
+        }
+    }
+
+    fn has_rounds(&self, node: NodeId) -> bool {
+        self.rounds.get(node.index()).is_none_or(|&rounds| rounds > 0)
+    }
+
+    pub(super) fn plan_next_arrival(&mut self, now: Time) {
+        let at = now + self.until_next_arrival();
+        self.queue.push(at, Event::Workload);
+    }
+
+    fn until_next_arrival(&mut self) -> Time {
+        match &self.setup.workload.arrivals {
+            Arrivals::Serial { pause } => pause.sample(&mut self.random),
+            Arrivals::Open { interval } => Time(self.random.exponential(interval.0 as f64)),
+            Arrivals::Bursts { every, .. } => *every,
+            Arrivals::Closed { .. } | Arrivals::Schedule(_) => Time::ZERO,
+        }
+    }
+
+    /// The workload draws who asks next.
+    pub(super) fn next_arrival(&mut self, now: Time) {
+        match self.setup.workload.arrivals {
+            Arrivals::Serial { .. } => {
+                let node = self.draw_alive();
+                self.arrive(now, node);
+            }
+            Arrivals::Open { .. } => {
+                let node = self.draw_alive();
+                self.plan_next_arrival(now);
+                self.arrive(now, node);
+            }
+            Arrivals::Bursts { size, .. } => {
+                self.plan_next_arrival(now);
+                for node in self.draw_distinct(size) {
+                    self.arrive(now, node);
+                }
+            }
+            Arrivals::Closed { .. } | Arrivals::Schedule(_) => {}
+        }
+    }
+
+    /// A node that is alive. Setups in which everybody crashes are refused, so there is one.
+    fn draw_alive(&mut self) -> NodeId {
+        loop {
+            let node = NodeId(self.random.below(u64::from(self.setup.spec.nodes)) as u32);
+            if self.sites[node.index()].alive {
+                return node;
+            }
+        }
+    }
+
+    /// So many different nodes, by Floyd's method.
+    fn draw_distinct(&mut self, count: u32) -> Vec<NodeId> {
+        let nodes = self.setup.spec.nodes;
+        let mut drawn: Vec<NodeId> = Vec::new();
+        for last in nodes - count.min(nodes)..nodes {
+            let node = NodeId(self.random.below(u64::from(last) + 1) as u32);
+            drawn.push(if drawn.contains(&node) { NodeId(last) } else { node });
+        }
+        drawn
+    }
+}

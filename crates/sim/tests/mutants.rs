@@ -1,0 +1,52 @@
+//! Deliberately broken algorithms are caught by random runs too, and for the right reason.
+//!
+//! The exhaustive checker catches every mutant; here the monitors of the simulator show that they
+//! are awake.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
+
+mod watch;
+
+use catraca_algorithms::mutants::Listed;
+use catraca_algorithms::registry::{ENTRIES, mutants};
+use catraca_sim::{Random, Scenario};
+
+use watch::figures;
+
+/// Runs of each mutant, at most.
+const SEEDS: u64 = 3000;
+
+fn scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
+    let mut random = Random::new(seed);
+    let mut one_of = |choices: [&'static str; 3]| choices[random.below(3) as usize];
+    Scenario::new()
+        .with("algorithm", algorithm)
+        .with("mutant", mutant)
+        .with("nodes", 2 + seed % 7)
+        .with("run.seed", seed)
+        .with("network.delay", one_of(["uniform:0.1..3", "exp:1", "exp:5"]))
+        .with("workload.hold", one_of(["0", "exp:0.5", "3"]))
+        .with("workload.think", one_of(["0", "exp:1", "exp:20"]))
+        .with("workload.rounds", 4)
+}
+
+/// Whether some run finds the property broken that the checker finds broken too.
+fn is_caught(algorithm: &str, mutant: &Listed) -> bool {
+    let property = |seed| {
+        let violation = figures(&scenario(algorithm, mutant.name, seed)).violation;
+        violation.map(|violation| violation.invariant)
+    };
+    (0..SEEDS).any(|seed| property(seed) == Some(mutant.caught.property))
+}
+
+/// Takes an order of events so rare that only the checker, which tries all of them, finds it.
+const TOO_RARE: &str = "learns-on-leaving";
+
+#[test]
+fn random_runs_catch_the_mutants_and_find_the_property_that_each_breaks() {
+    for entry in ENTRIES {
+        for mutant in mutants(entry.name).iter().filter(|mutant| mutant.name != TOO_RARE) {
+            let (name, property) = (mutant.name, mutant.caught.property);
+            assert!(is_caught(entry.name, mutant), "{} {name}: '{property}' holds", entry.name);
+        }
+    }
+}
