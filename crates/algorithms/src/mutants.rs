@@ -142,6 +142,10 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
         self.0.holds_token()
     }
 
+    fn points_to(&self) -> Option<NodeId> {
+        self.0.points_to()
+    }
+
     // The algorithm's own invariant is left out: a mutant has to be caught by what it does to the
     // application, not by the shape of its state.
     fn invariant(_group: &Snapshot<'_, Self>) -> Result<(), &'static str> {

@@ -36,7 +36,7 @@ pub struct Spec {
     /// How often in a row a request of the token's own cluster may overtake one from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_preempt: Option<u32>,
-    /// How many resources there are, for algorithms that guard more than one.
+    /// How many resources there are. Algorithms that know no sets guard them all with one lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<u32>,
     /// A deliberately broken variant.
@@ -232,7 +232,6 @@ impl Spec {
             ("quorum", self.quorum.is_some()),
             ("clusters", self.clusters.is_some()),
             ("max-preempt", self.max_preempt.is_some()),
-            ("resources", self.resources.is_some()),
         ];
         for (parameter, is_given) in given {
             if is_given && !entry.parameters.contains(&parameter) {
