@@ -35,6 +35,7 @@
 extern crate alloc;
 
 pub mod mutants;
+pub mod ordered;
 pub mod registry;
 mod spec;
 #[cfg(test)]

@@ -12,10 +12,14 @@ use catraca_topology::{
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{Mutant, MutantConfig};
+use crate::ordered::{self, Ordered};
 use crate::registry::{self, Entry, Load, Registered, RegisteredVisitor, Theory, Visitor};
 
 /// The most resources that one group guards.
 pub const MAX_RESOURCES: u32 = 1_000_000;
+
+/// Before the name of an algorithm: single locks of it, taken in ascending order.
+const ORDERED: &str = "ordered:";
 
 /// A complete description of a group before its first step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,9 +161,19 @@ impl Spec {
         self
     }
 
+    /// Whether single locks are taken in ascending order.
+    pub fn is_ordered(&self) -> bool {
+        self.algorithm.starts_with(ORDERED)
+    }
+
+    /// The name of the algorithm, of the instances if it is taken in order.
+    fn single(&self) -> &str {
+        self.algorithm.strip_prefix(ORDERED).unwrap_or(&self.algorithm)
+    }
+
     /// The catalogue's line for the algorithm.
     pub fn entry(&self) -> Result<&'static Entry, SpecError> {
-        registry::entry(&self.algorithm)
+        registry::entry(self.single())
             .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))
     }
 
@@ -214,7 +228,7 @@ impl Spec {
     where
         V: RegisteredVisitor<Output = Result<T, SpecError>>,
     {
-        registry::visit(&self.algorithm, visitor)
+        registry::visit(self.single(), visitor)
             .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))?
     }
 
@@ -225,6 +239,12 @@ impl Spec {
                 algorithm: self.algorithm.clone(),
                 nodes: self.nodes,
                 max: entry.max_nodes,
+            });
+        }
+        if self.is_ordered() && self.mutant.is_some() {
+            return Err(SpecError::Parameter {
+                algorithm: self.algorithm.clone(),
+                parameter: "mutant",
             });
         }
         let given = [
@@ -251,7 +271,7 @@ impl Spec {
                 return Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 });
             }
         }
-        if self.resource_count() > 1 {
+        if self.resource_count() > 1 && !self.has_one_tree()? {
             return self.validate_claims();
         }
         match inside().count() {
@@ -264,6 +284,11 @@ impl Spec {
             },
             many => Err(SpecError::StartInside(many, self.algorithm.clone())),
         }
+    }
+
+    /// Whether all instances share a tree, whose root is where the token is.
+    fn has_one_tree(&self) -> Result<bool, SpecError> {
+        Ok(self.entry()?.parameters.contains(&"tree"))
     }
 
     /// Several nodes may be inside, with claims that do not overlap.
@@ -295,6 +320,11 @@ impl<V: Visitor> RegisteredVisitor for Run<'_, V> {
 
     fn visit<A: Registered>(self) -> Self::Output {
         let config = A::config(self.spec)?;
+        if self.spec.is_ordered() {
+            let config =
+                ordered::Config { instance: config, resources: self.spec.resource_count() };
+            return Ok(self.visitor.visit::<Ordered<A>>(config));
+        }
         let Some(name) = &self.spec.mutant else {
             return Ok(self.visitor.visit::<A>(config));
         };
