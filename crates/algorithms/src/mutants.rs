@@ -3,10 +3,12 @@
 //! A mutation replaces one or two handlers of a correct algorithm and leaves the rest alone: no
 //! algorithm asks whether it is broken. What a node says to itself without a message is not mutated.
 
+pub(crate) mod bouabdallah_laforest;
 pub(crate) mod carvalho_roucairol;
 pub(crate) mod coordinator;
 pub(crate) mod lamport;
 pub(crate) mod maekawa;
+pub(crate) mod naimi_trehel;
 pub(crate) mod raymond;
 pub(crate) mod ricart_agrawala;
 pub(crate) mod singhal;
