@@ -40,6 +40,7 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod bertier;
 mod carvalho_roucairol;
 mod coordinator;
 mod lamport;
@@ -49,6 +50,7 @@ mod ricart_agrawala;
 mod singhal;
 mod suzuki_kasami;
 
+pub use bertier::Bertier;
 pub use carvalho_roucairol::CarvalhoRoucairol;
 pub use coordinator::Coordinator;
 pub use lamport::Lamport;
