@@ -41,6 +41,7 @@ mod spec;
 #[cfg(test)]
 mod testing;
 
+mod bertier;
 mod bouabdallah_laforest;
 mod carvalho_roucairol;
 mod coordinator;
@@ -52,6 +53,7 @@ mod ricart_agrawala;
 mod singhal;
 mod suzuki_kasami;
 
+pub use bertier::Bertier;
 pub use bouabdallah_laforest::BouabdallahLaforest;
 pub use carvalho_roucairol::CarvalhoRoucairol;
 pub use coordinator::Coordinator;

@@ -3,6 +3,7 @@
 //! A mutation replaces one or two handlers of a correct algorithm and leaves the rest alone: no
 //! algorithm asks whether it is broken. What a node says to itself without a message is not mutated.
 
+pub(crate) mod bertier;
 pub(crate) mod bouabdallah_laforest;
 pub(crate) mod carvalho_roucairol;
 pub(crate) mod coordinator;

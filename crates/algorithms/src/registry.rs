@@ -7,8 +7,8 @@ use catraca_core::Algorithm;
 
 use crate::mutants::{Listed, Mutation};
 use crate::{
-    BouabdallahLaforest, CarvalhoRoucairol, Coordinator, Lamport, Maekawa, NaimiTrehel, Raymond,
-    RicartAgrawala, Singhal, Spec, SpecError, SuzukiKasami,
+    Bertier, BouabdallahLaforest, CarvalhoRoucairol, Coordinator, Lamport, Maekawa, NaimiTrehel,
+    Raymond, RicartAgrawala, Singhal, Spec, SpecError, SuzukiKasami,
 };
 
 /// How an algorithm decides who enters.
@@ -205,6 +205,7 @@ algorithms![
     Singhal,
     Raymond,
     NaimiTrehel,
+    Bertier,
     BouabdallahLaforest
 ];
 
