@@ -377,6 +377,10 @@ impl Algorithm for Bertier {
         }
     }
 
+    fn points_to(&self) -> Option<NodeId> {
+        Some(self.owner)
+    }
+
     fn holds_token(&self) -> bool {
         self.token.is_some()
     }

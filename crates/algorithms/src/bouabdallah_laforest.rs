@@ -303,6 +303,10 @@ impl Algorithm for BouabdallahLaforest {
         }
     }
 
+    fn points_to(&self) -> Option<NodeId> {
+        Some(self.last)
+    }
+
     fn holds_token(&self) -> bool {
         self.control.is_some()
     }

@@ -146,6 +146,10 @@ impl Algorithm for NaimiTrehel {
         }
     }
 
+    fn points_to(&self) -> Option<NodeId> {
+        Some(self.last)
+    }
+
     fn holds_token(&self) -> bool {
         self.token
     }
