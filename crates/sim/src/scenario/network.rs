@@ -13,7 +13,7 @@ const CLUSTERS: &str = "clusters";
 
 impl Scenario {
     /// The shape of the clusters and how many nodes are in them.
-    pub(super) fn cluster_shape(&self) -> Result<Option<(ClusterShape, u32)>, ScenarioError> {
+    pub(crate) fn cluster_shape(&self) -> Result<Option<(ClusterShape, u32)>, ScenarioError> {
         let Some(shape) = self.one::<ClusterShape>(CLUSTERS)? else { return Ok(None) };
         let sizes: Vec<u64> = match &shape {
             ClusterShape::Sizes(sizes) => sizes.iter().map(|&size| size.into()).collect(),
