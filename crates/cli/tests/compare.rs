@@ -104,6 +104,52 @@ fn the_kinds_of_messages_have_a_table_of_their_own() {
     ran.says("low   4  lamport    request 3.00, reply 3.00, release 3.00");
 }
 
+/// The cells of a column, by its name.
+fn column(stdout: &str, name: &str) -> Vec<f64> {
+    let head = stdout.lines().find(|line| line.starts_with("load")).unwrap();
+    // Counted from the end, because a cell of S2 may be blank.
+    let from_end = head.split_whitespace().rev().position(|word| word == name).unwrap();
+    rows(stdout).iter().map(|row| row[row.len() - 1 - from_end].parse().unwrap()).collect()
+}
+
+#[test]
+fn sets_have_columns_of_how_many_are_inside_and_how_many_could_be() {
+    let folder = Folder::new();
+    let flags = ["--nodes", "6", "--entries", "200", "--resources", "8", "--claim", "1..2"];
+    let more = ["--skew", "0.5", "--load", "high", "--json", "rows.json", "--csv", "rows.csv"];
+    let ran = folder.run(&[&["compare"], &flags[..], &more].concat()).quietly(0);
+    let (inside, possible) = (column(&ran.stdout, "inside"), column(&ran.stdout, "possible"));
+    assert_eq!(inside.len(), 8);
+    for (inside, possible) in inside.iter().zip(&possible) {
+        assert!(0.0 < *inside && *inside <= 1.0 && 2.0 < *possible, "{inside} of {possible}");
+    }
+    for (row, inside) in folder.json("rows.json").as_array().unwrap().iter().zip(&inside) {
+        assert!((row["concurrency"].as_f64().unwrap() - inside).abs() < 0.01);
+        folder.shell(row["command"].as_str().unwrap()).quietly(0).says("possible");
+    }
+    assert!(folder.read("rows.csv").contains(",concurrency,concurrency_possible,"));
+    let plain = folder.run(&["compare", "--algorithms", "lamport", "--nodes", "4"]).quietly(0);
+    assert!(!plain.stdout.contains("possible"));
+}
+
+#[test]
+fn clusters_have_a_column_of_messages_between_them() {
+    let folder = Folder::new();
+    let flags = ["--algorithms", "ricart-agrawala,raymond", "--clusters", "4x8", "--entries", "64"];
+    let more = ["--wan", "50", "--lan", "1", "--locality", "0.9", "--max-preempt", "3"];
+    let ran = folder.run(&[&["compare", "--json", "rows.json"], &flags[..], &more].concat());
+    let ran = ran.quietly(0).says("constant:1 within clusters, constant:50 between");
+    // 24 of the 31 others are in other clusters.
+    assert_eq!(column(&ran.stdout, "between")[0], 48.0);
+    let nodes: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[1]).collect();
+    assert_eq!(nodes, ["32"; 4]);
+    for row in folder.json("rows.json").as_array().unwrap() {
+        let command = row["command"].as_str().unwrap();
+        folder.shell(&format!("{command} --json run.json")).quietly(0).says("clusters    ");
+        assert_eq!(folder.json("run.json")["messages_between"], row["messages_between"]);
+    }
+}
+
 #[test]
 fn plots_are_written_in_the_format_that_their_name_says() {
     let folder = Folder::new();

@@ -37,7 +37,7 @@ fn every_example_in_a_help_text_works_as_printed() {
         let help = folder.run(&[command, "--help"]).quietly(0).stdout;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  catraca "));
         let examples: Vec<&str> = examples.collect();
-        assert_eq!(examples.len(), 3, "{help}");
+        assert!(examples.len() >= 3, "{help}");
         for example in examples {
             let is_broken = example.contains("--mutant");
             folder.shell(&format!("catraca {example}")).quietly(if is_broken { 3 } else { 0 });
