@@ -13,7 +13,7 @@ use crate::svg::{FAINT, HALO, INK, Svg, text_width};
 use crate::ticks;
 
 /// The largest group that is drawn.
-const MAX_NODES: u32 = 64;
+pub(crate) const MAX_NODES: u32 = 64;
 const BAR_HEIGHT: f64 = 18.0;
 const AXIS_HEIGHT: f64 = 48.0;
 pub(crate) const INSIDE: &str = r##"fill="#ffc845" stroke="#8a6100""##;

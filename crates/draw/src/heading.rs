@@ -45,7 +45,7 @@ pub(crate) fn draw(
     y + 14.0
 }
 
-fn title(header: &Header) -> String {
+pub(crate) fn title(header: &Header) -> String {
     let spec = &header.spec;
     let nodes = if spec.nodes == 1 { "node" } else { "nodes" };
     let broken = spec.mutant.as_ref().map(|mutant| format!(", broken: {mutant}"));
