@@ -39,6 +39,7 @@ mod history;
 mod label;
 mod layout;
 mod picture;
+mod resource;
 #[cfg(test)]
 mod sample;
 mod svg;
