@@ -205,7 +205,7 @@ fn draw_stripes(
     (width, height): (f64, f64),
 ) {
     let each = (height - 2.0) / colours.len().max(1) as f64;
-    let opacity = if phase == Phase::Inside { 1.0 } else { 0.55 };
+    let opacity = if phase == Phase::Inside { 1.0 } else { 0.8 };
     for (index, colour) in colours.iter().enumerate() {
         let corner = (x + 1.0, y + 1.0 + index as f64 * each);
         let style = format!(r#"class="resource" fill="{colour}" fill-opacity="{opacity}""#);

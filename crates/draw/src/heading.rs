@@ -62,6 +62,8 @@ enum Symbol {
     Underway,
     Waiting,
     Inside,
+    /// Inside, where the colour is that of the resources.
+    InsideOfAnyColour,
     Resource(ResourceId),
     Overlap,
     Crash,
@@ -92,14 +94,15 @@ fn legend(
     let crashes = history.crashes.values().any(|&at| window.shows(Some(at), Some(at)));
     let resources = Resources::new(header.spec.resource_count());
     let inside = match resources {
-        Resources::Numbered => "inside, with fence and resources",
-        Resources::Single | Resources::Coloured => "inside, with fence",
+        Resources::Single => (Symbol::Inside, "inside, with fence"),
+        Resources::Coloured => (Symbol::InsideOfAnyColour, "inside, with fence"),
+        Resources::Numbered => (Symbol::Inside, "inside, with fence and resources"),
     };
     let others = [
         (shown.iter().any(|flight| matches!(flight.fate, Fate::Lost(_))), Symbol::Lost, "lost"),
         (shown.iter().any(|flight| flight.fate == Fate::Underway), Symbol::Underway, "on its way"),
         (stays(Phase::Waiting), Symbol::Waiting, "waiting"),
-        (stays(Phase::Inside), Symbol::Inside, inside),
+        (stays(Phase::Inside), inside.0, inside.1),
         (overlaps, Symbol::Overlap, "more than one inside"),
         (crashes, Symbol::Crash, "crash"),
     ];
@@ -134,6 +137,9 @@ fn draw_symbol(svg: &mut Svg, symbol: Symbol, (x, y): (f64, f64)) {
         }
         Symbol::Waiting => svg.rect((x, y - 5.0), (SYMBOL, 10.0), WAITING),
         Symbol::Inside => svg.rect((x, y - 8.0), (SYMBOL, 16.0), INSIDE),
+        Symbol::InsideOfAnyColour => {
+            svg.rect((x, y - 8.0), (SYMBOL, 16.0), r##"fill="#ffffff" stroke="#8a6100""##);
+        }
         Symbol::Resource(one) => {
             let style = format!(r#"fill="{}""#, resource::colour(one));
             svg.rect((x, y - 5.0), (SYMBOL, 10.0), style);
