@@ -271,7 +271,7 @@ impl Spec {
                 return Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 });
             }
         }
-        if self.resource_count() > 1 && !self.has_one_tree()? {
+        if self.takes_sets()? {
             return self.validate_claims();
         }
         match inside().count() {
@@ -286,9 +286,12 @@ impl Spec {
         }
     }
 
-    /// Whether all instances share a tree, whose root is where the token is.
-    fn has_one_tree(&self) -> Result<bool, SpecError> {
-        Ok(self.entry()?.parameters.contains(&"tree"))
+    /// Whether nodes with different resources can be inside at once. Instances that share a tree
+    /// cannot start so: its root is where the token is.
+    fn takes_sets(&self) -> Result<bool, SpecError> {
+        let parameters = self.entry()?.parameters;
+        Ok(parameters.contains(&"resources")
+            || (self.is_ordered() && !parameters.contains(&"tree")))
     }
 
     /// Several nodes may be inside, with claims that do not overlap.

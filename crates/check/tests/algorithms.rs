@@ -104,7 +104,7 @@ fn overlapping_sets_are_exhausted_too() {
         .and_inside(NodeId(2), Claim::of([ResourceId(2)]));
     for (algorithm, start, states) in [
         ("bouabdallah-laforest", Start::idle(), 18_298),
-        ("bouabdallah-laforest", together.clone(), 21_546),
+        ("bouabdallah-laforest", together, 21_546),
         ("ordered:naimi-trehel", Start::idle(), 5_355),
         ("ordered:coordinator", Start::idle(), 8_867),
     ] {
