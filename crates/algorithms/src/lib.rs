@@ -35,27 +35,34 @@
 extern crate alloc;
 
 pub mod mutants;
+pub mod ordered;
 pub mod registry;
 mod spec;
 #[cfg(test)]
 mod testing;
 
+mod bertier;
+mod bouabdallah_laforest;
 mod carvalho_roucairol;
 mod coordinator;
 mod lamport;
 mod maekawa;
+mod naimi_trehel;
 mod raymond;
 mod ricart_agrawala;
 mod singhal;
 mod suzuki_kasami;
 
+pub use bertier::Bertier;
+pub use bouabdallah_laforest::BouabdallahLaforest;
 pub use carvalho_roucairol::CarvalhoRoucairol;
 pub use coordinator::Coordinator;
 pub use lamport::Lamport;
 pub use maekawa::Maekawa;
+pub use naimi_trehel::NaimiTrehel;
 pub use raymond::Raymond;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
 pub use singhal::Singhal;
-pub use spec::{Spec, SpecError};
+pub use spec::{MAX_RESOURCES, Spec, SpecError};
 pub use suzuki_kasami::SuzukiKasami;

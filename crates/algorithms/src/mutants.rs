@@ -3,10 +3,13 @@
 //! A mutation replaces one or two handlers of a correct algorithm and leaves the rest alone: no
 //! algorithm asks whether it is broken. What a node says to itself without a message is not mutated.
 
+pub(crate) mod bertier;
+pub(crate) mod bouabdallah_laforest;
 pub(crate) mod carvalho_roucairol;
 pub(crate) mod coordinator;
 pub(crate) mod lamport;
 pub(crate) mod maekawa;
+pub(crate) mod naimi_trehel;
 pub(crate) mod raymond;
 pub(crate) mod ricart_agrawala;
 pub(crate) mod singhal;
@@ -140,6 +143,10 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
 
     fn holds_token(&self) -> bool {
         self.0.holds_token()
+    }
+
+    fn points_to(&self) -> Option<NodeId> {
+        self.0.points_to()
     }
 
     // The algorithm's own invariant is left out: a mutant has to be caught by what it does to the

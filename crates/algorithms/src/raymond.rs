@@ -147,6 +147,10 @@ impl Algorithm for Raymond {
         }
     }
 
+    fn points_to(&self) -> Option<NodeId> {
+        Some(self.holder)
+    }
+
     fn holds_token(&self) -> bool {
         self.holder == self.me
     }

@@ -7,8 +7,8 @@ use catraca_core::Algorithm;
 
 use crate::mutants::{Listed, Mutation};
 use crate::{
-    CarvalhoRoucairol, Coordinator, Lamport, Maekawa, Raymond, RicartAgrawala, Singhal, Spec,
-    SpecError, SuzukiKasami,
+    Bertier, BouabdallahLaforest, CarvalhoRoucairol, Coordinator, Lamport, Maekawa, NaimiTrehel,
+    Raymond, RicartAgrawala, Singhal, Spec, SpecError, SuzukiKasami,
 };
 
 /// How an algorithm decides who enters.
@@ -203,7 +203,10 @@ algorithms![
     Maekawa,
     SuzukiKasami,
     Singhal,
-    Raymond
+    Raymond,
+    NaimiTrehel,
+    Bertier,
+    BouabdallahLaforest
 ];
 
 /// The catalogue's line for `name`.

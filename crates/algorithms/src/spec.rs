@@ -1,13 +1,25 @@
 //! Which algorithm to run, on how many nodes, with which parameters, from which start.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
+use alloc::vec;
 
-use catraca_core::Start;
-use catraca_topology::{QuorumError, QuorumKind, Quorums, Tree, TreeError, TreeShape};
+use catraca_core::{ResourceId, Start};
+use catraca_topology::{
+    ClusterError, ClusterShape, Clusters, QuorumError, QuorumKind, Quorums, Tree, TreeError,
+    TreeShape,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{Mutant, MutantConfig};
+use crate::ordered::{self, Ordered};
 use crate::registry::{self, Entry, Load, Registered, RegisteredVisitor, Theory, Visitor};
+
+/// The most resources that one group guards.
+pub const MAX_RESOURCES: u32 = 1_000_000;
+
+/// Before the name of an algorithm: single locks of it, taken in ascending order.
+const ORDERED: &str = "ordered:";
 
 /// A complete description of a group before its first step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +34,15 @@ pub struct Spec {
     /// How quorums are built, for algorithms that use them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<QuorumKind>,
+    /// The clusters and their proxies, for algorithms that know of clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clusters: Option<ClusterShape>,
+    /// How often in a row a request of the token's own cluster may overtake one from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_preempt: Option<u32>,
+    /// How many resources there are. Algorithms that know no sets guard them all with one lock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<u32>,
     /// A deliberately broken variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
@@ -86,6 +107,27 @@ pub enum SpecError {
     /// The tree cannot be built.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// The clusters cannot be built.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// No resources, or too many.
+    #[error("there are 1 to {MAX_RESOURCES} resources, not {0}")]
+    Resources(u32),
+    /// The start has a claim on a resource that does not exist, or on none.
+    #[error(
+        "node {node} starts inside with a claim on resource {resource}, but the resources are 0 to {last}"
+    )]
+    StartResource {
+        /// The node.
+        node: u32,
+        /// The resource.
+        resource: u32,
+        /// The last resource.
+        last: u32,
+    },
+    /// Two nodes start inside with one resource.
+    #[error("nodes {0} and {1} start inside with resource {2}; give it to one of them")]
+    StartOverlap(u32, u32, u32),
     /// The quorums cannot be built.
     #[error(transparent)]
     Quorum(#[from] QuorumError),
@@ -99,6 +141,9 @@ impl Spec {
             nodes,
             tree: None,
             quorum: None,
+            clusters: None,
+            max_preempt: None,
+            resources: None,
             mutant: None,
             start: Start::idle(),
         }
@@ -116,9 +161,19 @@ impl Spec {
         self
     }
 
+    /// Whether single locks are taken in ascending order.
+    pub fn is_ordered(&self) -> bool {
+        self.algorithm.starts_with(ORDERED)
+    }
+
+    /// The name of the algorithm, of the instances if it is taken in order.
+    fn single(&self) -> &str {
+        self.algorithm.strip_prefix(ORDERED).unwrap_or(&self.algorithm)
+    }
+
     /// The catalogue's line for the algorithm.
     pub fn entry(&self) -> Result<&'static Entry, SpecError> {
-        registry::entry(&self.algorithm)
+        registry::entry(self.single())
             .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))
     }
 
@@ -158,11 +213,22 @@ impl Spec {
         })
     }
 
+    /// The clusters that the spec describes. One cluster of all nodes by default.
+    pub(crate) fn build_clusters(&self) -> Result<Clusters, SpecError> {
+        let shape = self.clusters.clone().unwrap_or(ClusterShape::Sizes(vec![self.nodes]));
+        Ok(Clusters::build(&shape, self.nodes)?)
+    }
+
+    /// How many resources are guarded.
+    pub fn resource_count(&self) -> u32 {
+        self.resources.unwrap_or(1)
+    }
+
     fn dispatch<V, T>(&self, visitor: V) -> Result<T, SpecError>
     where
         V: RegisteredVisitor<Output = Result<T, SpecError>>,
     {
-        registry::visit(&self.algorithm, visitor)
+        registry::visit(self.single(), visitor)
             .ok_or_else(|| SpecError::UnknownAlgorithm(self.algorithm.clone()))?
     }
 
@@ -175,11 +241,25 @@ impl Spec {
                 max: entry.max_nodes,
             });
         }
-        let given = [("tree", self.tree.is_some()), ("quorum", self.quorum.is_some())];
+        if self.is_ordered() && self.mutant.is_some() {
+            return Err(SpecError::Parameter {
+                algorithm: self.algorithm.clone(),
+                parameter: "mutant",
+            });
+        }
+        let given = [
+            ("tree", self.tree.is_some()),
+            ("quorum", self.quorum.is_some()),
+            ("clusters", self.clusters.is_some()),
+            ("max-preempt", self.max_preempt.is_some()),
+        ];
         for (parameter, is_given) in given {
             if is_given && !entry.parameters.contains(&parameter) {
                 return Err(SpecError::Parameter { algorithm: self.algorithm.clone(), parameter });
             }
+        }
+        if !(1..=MAX_RESOURCES).contains(&self.resource_count()) {
+            return Err(SpecError::Resources(self.resource_count()));
         }
         self.validate_start()
     }
@@ -191,6 +271,9 @@ impl Spec {
                 return Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 });
             }
         }
+        if self.takes_sets()? {
+            return self.validate_claims();
+        }
         match inside().count() {
             0 => Ok(()),
             1 => match inside().find(|&node| node != self.start.token()) {
@@ -201,6 +284,31 @@ impl Spec {
             },
             many => Err(SpecError::StartInside(many, self.algorithm.clone())),
         }
+    }
+
+    /// Whether nodes with different resources can be inside at once. Instances that share a tree
+    /// cannot start so: its root is where the token is.
+    fn takes_sets(&self) -> Result<bool, SpecError> {
+        let parameters = self.entry()?.parameters;
+        Ok(parameters.contains(&"resources")
+            || (self.is_ordered() && !parameters.contains(&"tree")))
+    }
+
+    /// Several nodes may be inside, with claims that do not overlap.
+    fn validate_claims(&self) -> Result<(), SpecError> {
+        let last = self.resource_count() - 1;
+        let mut holders: BTreeMap<u32, u32> = BTreeMap::new();
+        for (node, claim) in self.start.holders() {
+            for &ResourceId(resource) in claim.resources() {
+                if resource > last {
+                    return Err(SpecError::StartResource { node: node.0, resource, last });
+                }
+                if let Some(other) = holders.insert(resource, node.0) {
+                    return Err(SpecError::StartOverlap(other, node.0, resource));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -215,6 +323,11 @@ impl<V: Visitor> RegisteredVisitor for Run<'_, V> {
 
     fn visit<A: Registered>(self) -> Self::Output {
         let config = A::config(self.spec)?;
+        if self.spec.is_ordered() {
+            let config =
+                ordered::Config { instance: config, resources: self.spec.resource_count() };
+            return Ok(self.visitor.visit::<Ordered<A>>(config));
+        }
         let Some(name) = &self.spec.mutant else {
             return Ok(self.visitor.visit::<A>(config));
         };

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail loudly")]
 
 use catraca_algorithms::{RicartAgrawala, Spec};
-use catraca_check::{GroupModel, Network, Options, check};
+use catraca_check::{Claims, GroupModel, Network, Options, check};
 use catraca_core::Start;
 use catraca_topology::Members;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -32,6 +32,7 @@ fn ricart_agrawala(criterion: &mut Criterion) {
                 nodes: 3,
                 start: Start::idle(),
                 requests: 2,
+                claims: Claims::new(&[], &spec, 2),
                 network: Network::Any,
             };
             let checker = model.checker().threads(2).spawn_bfs().join();

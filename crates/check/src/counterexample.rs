@@ -23,7 +23,7 @@ pub(crate) fn violation<A: Algorithm>(
     for (index, &choice) in path.iter().enumerate() {
         actions.clear();
         model.actions(&walk.world, &mut actions);
-        let (node, input) = walk.world.take(actions[choice]);
+        let (node, input) = walk.world.take(actions[choice], &model.claims);
         walk.step(index as u64 + 1, node, input);
     }
     let what = match property::explain(property, model, &walk.world) {
@@ -49,7 +49,7 @@ impl<'a, A: Algorithm> Walk<'a, A> {
     fn new(model: &'a GroupModel<A>) -> Self {
         Walk {
             model,
-            world: World::new(&model.config, model.nodes, &model.start, model.requests),
+            world: model.unstarted_world(),
             recorder: Recorder::new(),
             sent: Vec::new(),
             next_id: 0,
@@ -83,7 +83,7 @@ impl<'a, A: Algorithm> Walk<'a, A> {
             }
         }
         let effects = out.as_slice().len();
-        self.world.carry_out(self.model.network, node, &mut out);
+        self.world.carry_out(self.model.network, &self.model.claims, node, &mut out);
         effects
     }
 

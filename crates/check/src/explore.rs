@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catraca_algorithms::{Spec, SpecError, Visitor};
-use catraca_core::Algorithm;
+use catraca_core::{Algorithm, Claim};
 use catraca_trace::Trace;
 
+use crate::claims::Claims;
 use crate::counterexample;
 use crate::memory;
 use crate::model::GroupModel;
@@ -27,6 +28,9 @@ const MEASURE_EVERY: Duration = Duration::from_millis(10);
 pub struct Options {
     /// How many requests each application makes.
     pub requests: u32,
+    /// What the applications ask for: request k of node i asks for the claim at place i + k of this
+    /// list, going round. With an empty list every resource is asked for with its neighbour.
+    pub claims: Vec<Claim>,
     /// In which order messages may arrive.
     pub network: Network,
     /// How many threads explore. A result that no limit cut short does not depend on it.
@@ -46,6 +50,7 @@ impl Options {
     pub fn of(spec: &Spec) -> Result<Self, SpecError> {
         Ok(Options {
             requests: 2,
+            claims: Vec::new(),
             network: Network::of(spec)?,
             threads: thread::available_parallelism().map_or(1, NonZero::get),
             memory_limit: None,
@@ -154,6 +159,7 @@ pub fn check_group<A: Algorithm>(
         nodes: spec.nodes,
         start: spec.start.clone(),
         requests: options.requests,
+        claims: Claims::new(&options.claims, spec, options.requests),
         network: options.network,
     };
     let mut guard = Guard::new(options);

@@ -52,6 +52,7 @@
 //! **Timers.** A timer that is set can run out at any moment, whatever its duration: an algorithm
 //! has to be safe however slow its nodes and channels are.
 
+mod claims;
 mod counterexample;
 mod crew;
 mod explore;
@@ -62,6 +63,7 @@ mod property;
 mod search;
 mod world;
 
+pub use claims::Claims;
 pub use explore::{Options, Progress, Report, Verdict, Violation, check, check_group};
 pub use model::GroupModel;
 pub use network::{Network, UnknownNetwork};

@@ -4,6 +4,7 @@ use catraca_core::{Algorithm, Effects, Input, NodeId, Start};
 use stateright::{Model, Property};
 
 use crate::Network;
+use crate::claims::Claims;
 use crate::property;
 use crate::world::{Action, World};
 
@@ -17,18 +18,25 @@ pub struct GroupModel<A: Algorithm> {
     pub start: Start,
     /// How many requests each application makes.
     pub requests: u32,
+    /// What they ask for.
+    pub claims: Claims,
     /// In which order messages may arrive.
     pub network: Network,
 }
 
 impl<A: Algorithm> GroupModel<A> {
-    /// The world in which everything begins: the nodes are created and have been told to start.
+    /// The nodes are created and have not been told to start.
+    pub(crate) fn unstarted_world(&self) -> World<A> {
+        World::new(&self.config, self.nodes, &self.start, self.requests, &self.claims)
+    }
+
+    /// The world in which everything begins: the nodes have been told to start.
     pub fn first_world(&self) -> World<A> {
-        let mut world = World::new(&self.config, self.nodes, &self.start, self.requests);
+        let mut world = self.unstarted_world();
         let mut out = Effects::new();
         for node in NodeId::all(self.nodes) {
             world.step(&self.config, node, Input::Start, &mut out);
-            world.carry_out(self.network, node, &mut out);
+            world.carry_out(self.network, &self.claims, node, &mut out);
         }
         world
     }
@@ -48,10 +56,10 @@ impl<A: Algorithm> Model for GroupModel<A> {
 
     fn next_state(&self, world: &World<A>, action: Action) -> Option<World<A>> {
         let mut next = world.clone();
-        let (node, input) = next.take(action);
+        let (node, input) = next.take(action, &self.claims);
         let mut out = Effects::new();
         next.step(&self.config, node, input, &mut out);
-        next.carry_out(self.network, node, &mut out);
+        next.carry_out(self.network, &self.claims, node, &mut out);
         Some(next)
     }
 

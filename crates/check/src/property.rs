@@ -3,7 +3,7 @@
 use catraca_core::property::{
     FENCES_INCREASE, INVARIANT, MUTUAL_EXCLUSION, NO_ANOMALY, NOBODY_WAITS_FOR_EVER, ONE_TOKEN,
 };
-use catraca_core::{Algorithm, Message, Phase, Snapshot};
+use catraca_core::{Algorithm, Message, NodeId, Phase, Snapshot};
 use stateright::Property;
 
 use crate::model::GroupModel;
@@ -12,7 +12,7 @@ use crate::world::{Fault, World};
 /// The properties of groups of `A`, the most telling first.
 pub(crate) fn all<A: Algorithm>() -> Vec<Property<GroupModel<A>>> {
     let mut all: Vec<Property<GroupModel<A>>> = vec![
-        Property::always(MUTUAL_EXCLUSION, |_, world| mutual_exclusion(world).is_ok()),
+        Property::always(MUTUAL_EXCLUSION, |model, world| mutual_exclusion(model, world).is_ok()),
         Property::always(NOBODY_WAITS_FOR_EVER, |_, world| nobody_waits_for_ever(world).is_ok()),
         Property::always(FENCES_INCREASE, |_, world| fences_increase(world).is_ok()),
     ];
@@ -31,7 +31,7 @@ pub(crate) fn explain<A: Algorithm>(
     world: &World<A>,
 ) -> Result<(), String> {
     match name {
-        MUTUAL_EXCLUSION => mutual_exclusion(world),
+        MUTUAL_EXCLUSION => mutual_exclusion(model, world),
         NOBODY_WAITS_FOR_EVER => nobody_waits_for_ever(world),
         FENCES_INCREASE => fences_increase(world),
         ONE_TOKEN => one_token(world),
@@ -40,11 +40,16 @@ pub(crate) fn explain<A: Algorithm>(
     }
 }
 
-fn mutual_exclusion<A: Algorithm>(world: &World<A>) -> Result<(), String> {
-    if world.nodes_in(Phase::Inside).nth(1).is_none() {
-        return Ok(());
+fn mutual_exclusion<A: Algorithm>(model: &GroupModel<A>, world: &World<A>) -> Result<(), String> {
+    let inside = || world.nodes_in(Phase::Inside);
+    let claim = |node: NodeId| model.claims.claim(world.applications()[node.index()].claim);
+    for (count, node) in inside().enumerate() {
+        let shares = |&other: &NodeId| claim(other).overlaps(claim(node));
+        if inside().take(count).any(|other| shares(&other)) {
+            return Err(format!("{} inside at the same time", subject(world, Phase::Inside)));
+        }
     }
-    Err(format!("{} inside at the same time", subject(world, Phase::Inside)))
+    Ok(())
 }
 
 fn nobody_waits_for_ever<A: Algorithm>(world: &World<A>) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! A whole group at one instant: the state that is explored.
 
 use catraca_core::{
-    Algorithm, Claim, Effect, Effects, Envelope, Fence, Input, NodeId, Phase, Start, TimerTag,
+    Algorithm, Effect, Effects, Envelope, Fence, Input, NodeId, Phase, Start, TimerTag,
 };
 use smallvec::SmallVec;
 
 use crate::Network;
+use crate::claims::Claims;
 
 /// What is kept inline for a group of up to four nodes. More nodes cost one allocation.
 type PerNode<T> = SmallVec<[T; 4]>;
@@ -17,6 +18,9 @@ pub struct Application {
     pub phase: Phase,
     /// How many requests it will still make.
     pub remaining: u32,
+    /// What it asks for or has, as a place in the list of claims that the model keeps. It means
+    /// nothing while the application is idle, and is 0 then.
+    pub claim: u16,
 }
 
 /// What a step did that no step may do.
@@ -68,24 +72,31 @@ pub struct World<A: Algorithm> {
     applications: PerNode<Application>,
     in_flight: SmallVec<[Envelope<A::Message>; 6]>,
     timers: SmallVec<[(NodeId, TimerTag); 2]>,
-    last_fence: Fence,
+    /// The largest fence of each resource.
+    last_fences: SmallVec<[Fence; 2]>,
     fault: Option<Fault>,
 }
 
 impl<A: Algorithm> World<A> {
     /// A group of `nodes` as `start` describes it, each application with `requests` to make. The
     /// nodes have not been given [`Input::Start`] yet.
-    pub fn new(config: &A::Config, nodes: u32, start: &Start, requests: u32) -> Self {
+    pub fn new(
+        config: &A::Config,
+        nodes: u32,
+        start: &Start,
+        requests: u32,
+        claims: &Claims,
+    ) -> Self {
         let application = |node| {
-            let phase = start.phase_of(node);
-            Application { phase, remaining: requests }
+            let (phase, claim) = (start.phase_of(node), claims.at_start(node));
+            Application { phase, remaining: requests, claim }
         };
         World {
             nodes: NodeId::all(nodes).map(|me| A::new(me, config, start)).collect(),
             applications: NodeId::all(nodes).map(application).collect(),
             in_flight: SmallVec::new(),
             timers: SmallVec::new(),
-            last_fence: Fence::NONE,
+            last_fences: SmallVec::from_elem(Fence::NONE, claims.resources() as usize),
             fault: None,
         }
     }
@@ -159,16 +170,18 @@ impl<A: Algorithm> World<A> {
 
     /// The first half of a step: takes what `action` uses up out of the world and says which node
     /// is given what. The action is one that [`actions`](Self::actions) listed for this world.
-    pub fn take(&mut self, action: Action) -> (NodeId, Input<A::Message>) {
+    pub fn take(&mut self, action: Action, claims: &Claims) -> (NodeId, Input<A::Message>) {
         match action {
             Action::Request(node) => {
                 let app = &mut self.applications[node.index()];
                 app.phase = Phase::Waiting;
                 app.remaining -= 1;
-                (node, Input::Request(Claim::single()))
+                app.claim = claims.of_request(node, app.remaining);
+                (node, Input::Request(claims.claim(app.claim).clone()))
             }
             Action::Release(node) => {
-                self.applications[node.index()].phase = Phase::Idle;
+                let app = &mut self.applications[node.index()];
+                (app.phase, app.claim) = (Phase::Idle, 0);
                 (node, Input::Release)
             }
             Action::Deliver(place) => {
@@ -194,13 +207,19 @@ impl<A: Algorithm> World<A> {
     }
 
     /// The last half of a step: carries out what `node` asked for, and empties `out`.
-    pub fn carry_out(&mut self, network: Network, node: NodeId, out: &mut Effects<A::Message>) {
+    pub fn carry_out(
+        &mut self,
+        network: Network,
+        claims: &Claims,
+        node: NodeId,
+        out: &mut Effects<A::Message>,
+    ) {
         for effect in out.drain() {
             match effect {
                 Effect::Send { to, message } => {
                     self.send(network, Envelope { from: node, to, message });
                 }
-                Effect::Granted(fence) => self.let_in(node, fence),
+                Effect::Granted(fence) => self.let_in(claims, node, fence),
                 Effect::SetTimer { tag, .. } => {
                     if let Err(place) = self.timers.binary_search(&(node, tag)) {
                         self.timers.insert(place, (node, tag));
@@ -231,18 +250,21 @@ impl<A: Algorithm> World<A> {
         self.in_flight.insert(place, envelope);
     }
 
-    fn let_in(&mut self, node: NodeId, fence: Fence) {
+    fn let_in(&mut self, claims: &Claims, node: NodeId, fence: Fence) {
         let app = &mut self.applications[node.index()];
         let asked = app.phase == Phase::Waiting;
         // Also without having asked: an application that is told to go ahead does.
         app.phase = Phase::Inside;
+        let claim = app.claim;
         if !asked {
             self.blame(Fault::NotWaiting(node));
         }
-        if fence <= self.last_fence {
-            self.blame(Fault::FenceOrder { last: self.last_fence, granted: fence });
+        for resource in claims.claim(claim).resources() {
+            let last = std::mem::replace(&mut self.last_fences[resource.0 as usize], fence);
+            if fence <= last {
+                self.blame(Fault::FenceOrder { last, granted: fence });
+            }
         }
-        self.last_fence = self.last_fence.max(fence);
     }
 
     /// Keeps the first fault only: later ones of the same step tend to follow from it.

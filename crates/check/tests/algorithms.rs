@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::{Spec, registry};
 use catraca_check::{Network, Options, Report, Verdict, Violation, check};
-use catraca_core::{Input, NodeId, Start, property};
+use catraca_core::{Claim, Input, NodeId, ResourceId, Start, property};
+use catraca_topology::ClusterShape;
 use catraca_trace::{Event, Outcome, SendId, replay};
 
 fn run(spec: &Spec, network: Network, threads: usize) -> Report {
@@ -72,6 +73,11 @@ const EXHAUSTED: &[Exhausted] = &[
     ("raymond",            3, 2, None,      1_004, 21),
     ("raymond",            3, 2, Some(1),   1_024, 22),
     ("raymond",            4, 1, None,      1_104, 20),
+    ("naimi-trehel",       3, 2, None,      1_530, 22),
+    ("naimi-trehel",       4, 1, None,      1_476, 18),
+    ("bertier",            3, 2, None,      1_517, 26),
+    ("bertier",            4, 1, None,      1_582, 21),
+    ("bouabdallah-laforest", 3, 2, None,    6_170, 34),
 ];
 
 #[test]
@@ -87,6 +93,35 @@ fn the_algorithms_hold_and_have_exactly_these_states() {
             (states, depth),
             "{algorithm} {nodes} {inside:?}"
         );
+    }
+}
+
+/// Three nodes and three resources; request k of node i asks for {i+k, i+k+1}.
+#[test]
+fn overlapping_sets_are_exhausted_too() {
+    let together = Start::token_at(NodeId(0))
+        .and_inside(NodeId(0), Claim::of([ResourceId(0), ResourceId(1)]))
+        .and_inside(NodeId(2), Claim::of([ResourceId(2)]));
+    for (algorithm, start, states) in [
+        ("bouabdallah-laforest", Start::idle(), 18_298),
+        ("bouabdallah-laforest", together, 21_546),
+        ("ordered:naimi-trehel", Start::idle(), 5_355),
+        ("ordered:coordinator", Start::idle(), 8_867),
+    ] {
+        let spec = Spec { resources: Some(3), ..Spec::new(algorithm, 3).starting(start) };
+        let report = check(&spec, &Options::of(&spec).unwrap(), &mut |_| {}).unwrap();
+        assert_eq!((report.verdict, report.states), (Verdict::Holds, states), "{algorithm}");
+    }
+}
+
+/// Two clusters of two; the bound on local preference makes no difference to what may happen wrong.
+#[test]
+fn bertier_holds_with_any_local_preference() {
+    for max_preempt in [0, 1, 2] {
+        let clusters = Some(ClusterShape::Sizes(vec![2, 2]));
+        let spec = Spec { clusters, max_preempt: Some(max_preempt), ..Spec::new("bertier", 4) };
+        let report = check(&spec, &Options::of(&spec).unwrap(), &mut |_| {}).unwrap();
+        assert_eq!(report.verdict, Verdict::Holds, "{max_preempt}");
     }
 }
 

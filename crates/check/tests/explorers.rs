@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use catraca_algorithms::mutants::Listed;
 use catraca_algorithms::{Channels, Spec, Visitor, registry};
-use catraca_check::{GroupModel, Network, Options, Verdict, check};
+use catraca_check::{Claims, GroupModel, Network, Options, Verdict, check};
 use catraca_core::{Algorithm, NodeId, Start};
 use stateright::{Checker, Model};
 
@@ -14,7 +14,8 @@ const REQUESTS: u32 = 2;
 
 fn model<A: Algorithm>(config: A::Config, spec: &Spec, network: Network) -> GroupModel<A> {
     let (nodes, start) = (spec.nodes, spec.start.clone());
-    GroupModel { config, nodes, start, requests: REQUESTS, network }
+    let claims = Claims::new(&[], spec, REQUESTS);
+    GroupModel { config, nodes, start, requests: REQUESTS, claims, network }
 }
 
 /// Counts states, different and generated, with stateright.

@@ -109,8 +109,18 @@ impl Failure {
 }
 
 /// The keys that describe the group.
-const GROUP: [&str; 7] =
-    ["algorithm", "nodes", "tree", "quorum", "mutant", "start.inside", "start.token"];
+const GROUP: [&str; 10] = [
+    "algorithm",
+    "nodes",
+    "resources",
+    "clusters",
+    "max-preempt",
+    "tree",
+    "quorum",
+    "mutant",
+    "start.inside",
+    "start.token",
+];
 
 /// Help and version go to standard output and succeed; wrong usage is wrong input. A wrong value
 /// is told in one line; it brings its own remedy, so the usage is not repeated.

@@ -89,6 +89,39 @@ fn shapes_that_cannot_be_are_refused_with_the_remedy() {
 }
 
 #[test]
+fn clusters_and_claims_that_cannot_be_are_refused_with_the_remedy() {
+    refuses(&[
+        ("compare --clusters 4,0", &["--clusters: cluster 1 has no members"]),
+        ("compare --clusters 0,1|1,2", &["--clusters: node 1 is in two clusters; put it in one"]),
+        ("compare --clusters teams", &["--clusters: 'teams' describes no clusters: say 4x8"]),
+        ("compare --wan 50", &["--wan: needs clusters"]),
+        ("compare --locality 0.9 --load low", &["--locality: needs clusters"]),
+        ("compare --clusters 2x2 --locality 2", &["--locality: '2' is no number from 0 to 1"]),
+        ("compare --claim 0", &["--claim: '0' asks for nothing"]),
+        ("compare --claim 3..1", &["--claim: '3..1' ends before it begins"]),
+        ("compare --claim 2", &["--claim: '2' is more than there are resources (1)"]),
+        ("compare --resources 3 --claim 1..4", &["more than there are resources (3)"]),
+        ("compare --resources 0", &["--resources: '0'"]),
+        ("compare --resources 3 --skew -1", &["--skew: '-1' is no number from 0 to 100"]),
+        ("compare --resources 3 --skew NaN", &["--skew: 'NaN' is no number from 0 to 100"]),
+        ("sim --algorithm lamport --clusters 5x1 --nodes 4", &["--clusters: ", "are 4 nodes"]),
+        ("sim --algorithm lamport --clusters 0,1|1", &["--clusters: node 1 is in two clusters"]),
+        ("sim --algorithm lamport --max-preempt 3", &["'lamport' takes no max-preempt"]),
+        ("sim --algorithm lamport --resources 0", &["there are 1 to 1000000 resources, not 0"]),
+    ]);
+    let folder = Folder::new();
+    let schedule = ["sim", "--algorithm", "lamport", "--arrivals", "schedule", "--resources", "3"];
+    for (request, text) in [
+        ("1 at 1 for 0,3", "names resource 3, but the resources are 0 to 2"),
+        ("1 at 1 for 1,1", "names resource 1 twice; name it once"),
+        ("1 at 1 for ", "asks for nothing: name at least one resource"),
+    ] {
+        let ran = folder.run(&[&schedule[..], &["--request", request]].concat());
+        ran.refused(&["--request: ", text]);
+    }
+}
+
+#[test]
 fn places_that_cannot_be_written_are_refused_before_any_work() {
     refuses(&[
         ("compare --csv missing/rows.csv", &["'missing/rows.csv'", "the folder does not exist"]),
@@ -128,10 +161,12 @@ fn broken_scenario_files_are_refused_with_the_place_in_the_file() {
 #[test]
 fn unknown_flags_and_commands_are_refused_with_the_nearest() {
     let folder = Folder::new();
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["simm"], "a similar subcommand exists: 'sim'"),
         (&["sim", "--nods", "3"], "a similar argument exists: '--nodes'"),
         (&["compare", "--rate", "1", "--load", "low"], "cannot be used with '--load"),
+        (&["compare", "--clusters", "2x2", "--nodes", "4"], "cannot be used with '--nodes"),
+        (&["compare", "--clusters", "2x2", "--wan", "4", "--delay", "1"], "cannot be used with"),
         // A forgotten value is not taken from the next flag.
         (&["sim", "--trace", "--self-check"], "a value is required for '--trace <FILE>'"),
     ];

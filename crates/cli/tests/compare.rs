@@ -3,19 +3,13 @@
 
 mod support;
 
+use catraca_algorithms::registry::ENTRIES;
 use serde_json::Value;
 use support::Folder;
 
-const ALGORITHMS: [&str; 8] = [
-    "coordinator",
-    "lamport",
-    "ricart-agrawala",
-    "carvalho-roucairol",
-    "maekawa",
-    "suzuki-kasami",
-    "singhal",
-    "raymond",
-];
+fn algorithms() -> Vec<&'static str> {
+    ENTRIES.iter().map(|entry| entry.name).collect()
+}
 
 /// The rows of the first table: what is between the rule and the legend, without blank lines.
 fn rows(stdout: &str) -> Vec<Vec<&str>> {
@@ -35,10 +29,10 @@ fn shown(value: &Value) -> String {
 }
 
 #[test]
-fn without_arguments_all_eight_algorithms_are_compared_and_nothing_is_complained_about() {
+fn without_arguments_all_algorithms_are_compared_and_nothing_is_complained_about() {
     let ran = Folder::new().run(&["compare"]).quietly(0);
     let named: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[2]).collect();
-    assert_eq!(named, ALGORITHMS.repeat(6));
+    assert_eq!(named, algorithms().repeat(6));
     let widest = ran.stdout.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 120, "{widest} columns");
 }
@@ -61,7 +55,11 @@ fn csv_json_and_table_show_the_same_figures() {
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let (table, json) = (rows(&ran.stdout), json.as_array().unwrap().clone());
-    assert_eq!((table.len(), json.len(), lines.clone().count()), (32, 32, 32));
+    let rows_wanted = 4 * ENTRIES.len();
+    assert_eq!(
+        (table.len(), json.len(), lines.clone().count()),
+        (rows_wanted, rows_wanted, rows_wanted)
+    );
     for ((cells, record), line) in table.iter().zip(&json).zip(lines) {
         assert_eq!(line.len(), head.len());
         let field = |name: &str| line[head.iter().position(|column| *column == name).unwrap()];
@@ -102,6 +100,52 @@ fn the_kinds_of_messages_have_a_table_of_their_own() {
     let flags = ["--algorithms", "lamport", "--nodes", "4", "--load", "low", "--kinds"];
     let ran = Folder::new().run(&[&["compare"], &flags[..]].concat()).quietly(0);
     ran.says("low   4  lamport    request 3.00, reply 3.00, release 3.00");
+}
+
+/// The cells of a column, by its name.
+fn column(stdout: &str, name: &str) -> Vec<f64> {
+    let head = stdout.lines().find(|line| line.starts_with("load")).unwrap();
+    // Counted from the end, because a cell of S2 may be blank.
+    let from_end = head.split_whitespace().rev().position(|word| word == name).unwrap();
+    rows(stdout).iter().map(|row| row[row.len() - 1 - from_end].parse().unwrap()).collect()
+}
+
+#[test]
+fn sets_have_columns_of_how_many_are_inside_and_how_many_could_be() {
+    let folder = Folder::new();
+    let flags = ["--nodes", "6", "--entries", "200", "--resources", "8", "--claim", "1..2"];
+    let more = ["--skew", "0.5", "--load", "high", "--json", "rows.json", "--csv", "rows.csv"];
+    let ran = folder.run(&[&["compare"], &flags[..], &more].concat()).quietly(0);
+    let (inside, possible) = (column(&ran.stdout, "inside"), column(&ran.stdout, "possible"));
+    assert_eq!(inside.len(), ENTRIES.len());
+    for (inside, possible) in inside.iter().zip(&possible) {
+        assert!(0.0 < *inside && inside <= possible && 2.0 < *possible, "{inside} of {possible}");
+    }
+    for (row, inside) in folder.json("rows.json").as_array().unwrap().iter().zip(&inside) {
+        assert!((row["concurrency"].as_f64().unwrap() - inside).abs() < 0.01);
+        folder.shell(row["command"].as_str().unwrap()).quietly(0).says("possible");
+    }
+    assert!(folder.read("rows.csv").contains(",concurrency,concurrency_possible,"));
+    let plain = folder.run(&["compare", "--algorithms", "lamport", "--nodes", "4"]).quietly(0);
+    assert!(!plain.stdout.contains("possible"));
+}
+
+#[test]
+fn clusters_have_a_column_of_messages_between_them() {
+    let folder = Folder::new();
+    let flags = ["--algorithms", "ricart-agrawala,raymond", "--clusters", "4x8", "--entries", "64"];
+    let more = ["--wan", "50", "--lan", "1", "--locality", "0.9", "--max-preempt", "3"];
+    let ran = folder.run(&[&["compare", "--json", "rows.json"], &flags[..], &more].concat());
+    let ran = ran.quietly(0).says("constant:1 within clusters, constant:50 between");
+    // 24 of the 31 others are in other clusters.
+    assert_eq!(column(&ran.stdout, "between")[0], 48.0);
+    let nodes: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[1]).collect();
+    assert_eq!(nodes, ["32"; 4]);
+    for row in folder.json("rows.json").as_array().unwrap() {
+        let command = row["command"].as_str().unwrap();
+        folder.shell(&format!("{command} --json run.json")).quietly(0).says("clusters    ");
+        assert_eq!(folder.json("run.json")["messages_between"], row["messages_between"]);
+    }
 }
 
 #[test]

@@ -31,13 +31,13 @@ fn every_help_text_fits_a_screen_and_goes_to_standard_output() {
 #[test]
 fn every_example_in_a_help_text_works_as_printed() {
     let folder = Folder::new();
-    folder.write("run.toml", "algorithm = 'lamport'\nnodes = 3\n[run]\ntime = 30\n");
+    folder.write("run.toml", "algorithm = 'raymond'\nnodes = 3\n[run]\ntime = 30\n");
     // In this order: 'sim' writes the trace that 'replay' reads.
     for command in ["compare", "sim", "check", "replay"] {
         let help = folder.run(&[command, "--help"]).quietly(0).stdout;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  catraca "));
         let examples: Vec<&str> = examples.collect();
-        assert_eq!(examples.len(), 3, "{help}");
+        assert!(examples.len() >= 3, "{help}");
         for example in examples {
             let is_broken = example.contains("--mutant");
             folder.shell(&format!("catraca {example}")).quietly(if is_broken { 3 } else { 0 });

@@ -99,6 +99,12 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
         false
     }
 
+    /// The node that this one would turn to for the token, itself if it would turn to nobody, in
+    /// algorithms whose nodes point to each other. For pictures of the tree.
+    fn points_to(&self) -> Option<NodeId> {
+        None
+    }
+
     /// An invariant over the whole group that holds between any two steps, beyond those that every
     /// algorithm shares. The checker evaluates it in every state. The error names what is broken.
     fn invariant(_group: &Snapshot<'_, Self>) -> Result<(), &'static str> {

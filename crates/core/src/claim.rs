@@ -55,6 +55,11 @@ impl Claim {
         &self.0
     }
 
+    /// Whether some resource is in both.
+    pub fn overlaps(&self, other: &Claim) -> bool {
+        self.0.iter().any(|&resource| other.contains(resource))
+    }
+
     /// Whether `resource` is asked for.
     pub fn contains(&self, resource: ResourceId) -> bool {
         self.0.binary_search(&resource).is_ok()

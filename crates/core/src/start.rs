@@ -43,6 +43,11 @@ impl Start {
         self.token
     }
 
+    /// What `node` holds, if it is inside.
+    pub fn claim_of(&self, node: NodeId) -> Option<&Claim> {
+        self.inside.get(&node)
+    }
+
     /// Whether `node` is inside.
     pub fn is_inside(&self, node: NodeId) -> bool {
         self.inside.contains_key(&node)

@@ -1,6 +1,7 @@
 //! Space-time diagrams: a line per node, time to the right, an arrow per message.
 
 use catraca_core::{NodeId, Phase};
+use catraca_topology::Clusters;
 use catraca_trace::{Header, Origin, Trace};
 
 use crate::arrow::{Arrows, Kinds};
@@ -9,12 +10,15 @@ use crate::history::{History, Note, Overlap, Stay};
 use crate::label::Labels;
 use crate::layout::{Layout, MARGIN, Window};
 use crate::picture::{DrawError, Picture};
-use crate::svg::{FAINT, HALO, INK, Svg, text_width};
+use crate::resource::{self, Resources};
+use crate::svg::{FAINT, HALO, INK, Point, Svg, text_width};
 use crate::ticks;
 
 /// The largest group that is drawn.
-const MAX_NODES: u32 = 64;
+pub(crate) const MAX_NODES: u32 = 64;
 const BAR_HEIGHT: f64 = 18.0;
+/// The backgrounds of clusters, in turn.
+const BANDS: [&str; 2] = ["#eef4fa", "#faf4e8"];
 const AXIS_HEIGHT: f64 = 48.0;
 pub(crate) const INSIDE: &str = r##"fill="#ffc845" stroke="#8a6100""##;
 pub(crate) const WAITING: &str =
@@ -41,7 +45,9 @@ impl Default for DiagramOptions {
 
 /// Draws what happened in a run as papers on distributed algorithms do.
 ///
-/// Node 0 is on top. A bar on a node's line shows it waiting, then inside, with its fence number.
+/// Node 0 is on top; where there are clusters, the nodes of each are together on a band of their
+/// own. A bar on a node's line shows it waiting, then inside, with its fence number,
+/// and in the colours of the resources it asks for where there are several.
 /// Time in which two nodes are inside that exclude each other has a red band. A message that was
 /// lost ends in a cross; one that is still on its way at the end of the trace fades out. Labels of
 /// messages are left out where they find no room; browsers show them on hovering.
@@ -53,10 +59,15 @@ pub fn space_time(trace: &Trace, options: &DiagramOptions) -> Result<Picture, Dr
     let history = History::of(trace)?;
     let window = Window::choose(&history.times, options)?;
     let mut layout = Layout::new(window, nodes);
+    if let Some(shape) = &trace.header.spec.clusters {
+        layout = layout.grouped(Clusters::build(shape, nodes)?);
+    }
+    let resources = Resources::new(trace.header.spec.resource_count());
     let kinds = Kinds::of(&history);
 
     let mut svg = Svg::new();
     layout.top = heading::draw(&mut svg, &trace.header, &history, &layout, &kinds);
+    draw_clusters(&mut svg, &layout);
     draw_axis(&mut svg, &trace.header, &layout);
     let plot = (layout.right() - layout.left(), layout.bottom() - layout.top);
     svg.clip("plot", (layout.left(), layout.top), plot);
@@ -66,7 +77,7 @@ pub fn space_time(trace: &Trace, options: &DiagramOptions) -> Result<Picture, Dr
             draw_overlap(svg, overlap, &layout);
         }
         for stay in &history.stays {
-            draw_stay(svg, stay, &layout);
+            draw_stay(svg, stay, &layout, resources);
         }
         let arrows = Arrows { history: &history, layout: &layout, kinds: &kinds };
         arrows.draw(svg);
@@ -106,11 +117,31 @@ fn draw_axis(svg: &mut Svg, header: &Header, layout: &Layout) {
     svg.text((middle, layout.bottom() + 38.0), name, 12.0, r#"text-anchor="middle""#);
 }
 
+/// Draws a band behind the lines of every cluster, and its name at the left.
+fn draw_clusters(svg: &mut Svg, layout: &Layout) {
+    let Some(clusters) = &layout.clusters else { return };
+    for cluster in 0..clusters.count() {
+        let members = NodeId::all(layout.nodes).filter(|&node| clusters.of(node) == cluster);
+        let (top, bottom) = layout.span(members);
+        let (top, bottom) = (top + 2.0, bottom - 2.0);
+        let colour = BANDS[cluster as usize % BANDS.len()];
+        let style = format!(r#"class="cluster" fill="{colour}""#);
+        svg.rect((MARGIN / 2.0, top), (layout.right() - MARGIN / 2.0, bottom - top), style);
+        let at = (MARGIN + 8.0, (top + bottom) / 2.0);
+        let style = r##"class="cluster-name" fill="#555555""##;
+        svg.turned_text(at, -90.0, &format!("cluster {cluster}"), 11.0, style);
+    }
+}
+
 fn draw_lines(svg: &mut Svg, history: &History<'_>, layout: &Layout) {
     for node in NodeId::all(layout.nodes) {
         let y = layout.y(node);
         let name = format!("node {node}");
-        svg.text((MARGIN, y + 4.5), &name, 13.0, r#"class="name" font-weight="bold""#);
+        let left = layout.names();
+        svg.text((left, y + 4.5), &name, 13.0, r#"class="name" font-weight="bold""#);
+        if layout.clusters.as_ref().is_some_and(|clusters| clusters.proxy(node) == node) {
+            svg.text((left, y + 19.0), "proxy", 11.0, r#"class="proxy""#);
+        }
         let end = (layout.end_of(node, history), y);
         let style = format!(r#"class="node" stroke="{INK}" stroke-width="1.2""#);
         svg.line((layout.left(), y), end, style);
@@ -130,13 +161,14 @@ fn draw_overlap(svg: &mut Svg, overlap: &Overlap, layout: &Layout) {
         return;
     }
     let (left, right) = extent(layout, overlap.from, overlap.to);
-    let (top, bottom) = (layout.y(overlap.top) - 30.0, layout.y(overlap.bottom) + 30.0);
+    let (top, bottom) = layout.span(overlap.nodes.iter().copied());
+    let (top, bottom) = (top + 5.0, bottom - 5.0);
     let size = (right - left, bottom - top);
     let style = format!(r#"class="overlap" fill="{WRONG}" fill-opacity="0.22" stroke="{WRONG}""#);
     svg.rect((left, top), size, style);
 }
 
-fn draw_stay(svg: &mut Svg, stay: &Stay, layout: &Layout) {
+fn draw_stay(svg: &mut Svg, stay: &Stay, layout: &Layout, resources: Resources) {
     if !stay.is_visible() || !layout.window.shows(stay.from, stay.to) {
         return;
     }
@@ -147,13 +179,59 @@ fn draw_stay(svg: &mut Svg, stay: &Stay, layout: &Layout) {
         false => ("waiting", WAITING, BAR_HEIGHT * 0.55),
     };
     let style = format!(r#"class="{class}" {look}"#);
-    svg.rect((left, y - height / 2.0), (right - left, height), style);
-    let Some(fence) = stay.fence else { return };
-    let text = fence.to_string();
+    let (corner, size) = ((left, y - height / 2.0), (right - left, height));
+    let title = match resources {
+        Resources::Single => String::new(),
+        _ => format!("node {}, {class}: {}", stay.node, resource::list(&stay.claim)),
+    };
+    let colours = resources.colours(&stay.claim);
+    if resources == Resources::Single {
+        svg.rect(corner, size, style);
+    } else {
+        svg.group(r#"class="claim""#, &title, |svg| {
+            svg.rect(corner, size, style);
+            draw_stripes(svg, &colours, stay.phase, corner, size);
+        });
+    }
+    draw_bar_text(svg, stay, resources, (left, right), y);
+}
+
+/// Draws the colours of a claim over its bar, paler while it only waits.
+fn draw_stripes(
+    svg: &mut Svg,
+    colours: &[&str],
+    phase: Phase,
+    (x, y): Point,
+    (width, height): (f64, f64),
+) {
+    let each = (height - 2.0) / colours.len().max(1) as f64;
+    let opacity = if phase == Phase::Inside { 1.0 } else { 0.8 };
+    for (index, colour) in colours.iter().enumerate() {
+        let corner = (x + 1.0, y + 1.0 + index as f64 * each);
+        let style = format!(r#"class="resource" fill="{colour}" fill-opacity="{opacity}""#);
+        svg.rect(corner, ((width - 2.0).max(1.0), each), style);
+    }
+}
+
+/// Writes the fence, and the resources where they have no colours.
+fn draw_bar_text(
+    svg: &mut Svg,
+    stay: &Stay,
+    resources: Resources,
+    (left, right): (f64, f64),
+    y: f64,
+) {
+    let text = match (stay.fence, resources.numbers(&stay.claim)) {
+        (Some(fence), None) => fence.to_string(),
+        (Some(fence), Some(numbers)) => format!("{fence}: {numbers}"),
+        (None, Some(numbers)) => numbers,
+        (None, None) => return,
+    };
     let fits = text_width(&text, 12.0) + 4.0 <= right - left;
     let baseline = if fits { y + 4.3 } else { y - BAR_HEIGHT / 2.0 - 3.0 };
     let style = format!(
-        r#"class="fence" text-anchor="middle" font-weight="bold" {}"#,
+        r#"class="fence" text-anchor="middle" {} {}"#,
+        if stay.fence.is_some() { r#"font-weight="bold""# } else { "" },
         match fits {
             true => "",
             false => HALO,
@@ -245,6 +323,34 @@ mod tests {
         assert_eq!(count(&picture, ">more than one inside</text>"), 1);
         assert_eq!(count(&picture, ">step</text>"), 1);
         assert_eq!(count(&picture, r#"class="tick""#), 10, "a number for every step");
+    }
+
+    #[test]
+    fn clusters_have_bands_and_their_proxies_a_mark() {
+        let mut trace = sample::three_nodes();
+        trace.header.spec.clusters = Some("2,0|1".parse().unwrap());
+        let picture = drawn(&trace);
+        assert_eq!(count(&picture, r#"class="cluster""#), 2);
+        assert_eq!(count(&picture, ">cluster 1</text>"), 1);
+        assert_eq!(count(&picture, ">proxy</text>"), 2);
+        trace.header.spec.clusters = Some("2x2".parse().unwrap());
+        let error = space_time(&trace, &DiagramOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("4 members, but there are 3 nodes"), "{error}");
+    }
+
+    #[test]
+    fn a_claim_of_several_resources_is_striped() {
+        let mut trace = sample::two_claims([0, 1], [2, 3]);
+        trace.header.spec.resources = Some(4);
+        let picture = drawn(&trace);
+        assert_eq!(count(&picture, r#"class="resource""#), 4);
+        assert_eq!(count(&picture, ">resource 3</text>"), 1);
+        assert_eq!(count(&picture, "<title>node 1, inside: 2 3</title>"), 1);
+        assert_eq!(count(&picture, r#"class="overlap""#), 0);
+        trace.header.spec.resources = Some(9);
+        let picture = drawn(&trace);
+        assert_eq!(count(&picture, r#"class="resource""#), 0);
+        assert_eq!(count(&picture, ">2: 2 3</text>"), 1, "the fence, then the resources");
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! What stands above a space-time diagram: title, violation, legend.
 
-use catraca_core::Phase;
+use std::collections::BTreeSet;
+
+use catraca_core::{Phase, ResourceId};
 use catraca_trace::Header;
 
 use crate::arrow::{self, Kinds};
 use crate::diagram::{INSIDE, WAITING, WRONG};
 use crate::history::{Fate, History};
 use crate::layout::{Layout, MARGIN};
+use crate::resource::{self, Resources};
 use crate::svg::{INK, Svg, text_width};
 
 const TEXT_SIZE: f64 = 12.0;
@@ -33,7 +36,7 @@ pub(crate) fn draw(
     }
     y += 28.0;
     let mut x = MARGIN;
-    for (symbol, name) in legend(history, layout, kinds) {
+    for (symbol, name) in legend(header, history, layout, kinds) {
         let width = SYMBOL + 7.0 + text_width(&name, TEXT_SIZE) + 22.0;
         if x > MARGIN && x + width > layout.right() {
             (x, y) = (MARGIN, y + 22.0);
@@ -45,7 +48,7 @@ pub(crate) fn draw(
     y + 14.0
 }
 
-fn title(header: &Header) -> String {
+pub(crate) fn title(header: &Header) -> String {
     let spec = &header.spec;
     let nodes = if spec.nodes == 1 { "node" } else { "nodes" };
     let broken = spec.mutant.as_ref().map(|mutant| format!(", broken: {mutant}"));
@@ -59,12 +62,20 @@ enum Symbol {
     Underway,
     Waiting,
     Inside,
+    /// Inside, where the colour is that of the resources.
+    InsideOfAnyColour,
+    Resource(ResourceId),
     Overlap,
     Crash,
 }
 
 /// Only what is in the picture.
-fn legend(history: &History<'_>, layout: &Layout, kinds: &Kinds<'_>) -> Vec<(Symbol, String)> {
+fn legend(
+    header: &Header,
+    history: &History<'_>,
+    layout: &Layout,
+    kinds: &Kinds<'_>,
+) -> Vec<(Symbol, String)> {
     let window = &layout.window;
     let shown: Vec<_> =
         history.flights.iter().filter(|flight| arrow::shown(flight, layout)).collect();
@@ -81,16 +92,28 @@ fn legend(history: &History<'_>, layout: &Layout, kinds: &Kinds<'_>) -> Vec<(Sym
         .collect();
     let overlaps = history.overlaps.iter().any(|overlap| window.shows(overlap.from, overlap.to));
     let crashes = history.crashes.values().any(|&at| window.shows(Some(at), Some(at)));
+    let resources = Resources::new(header.spec.resource_count());
+    let inside = match resources {
+        Resources::Single => (Symbol::Inside, "inside, with fence"),
+        Resources::Coloured => (Symbol::InsideOfAnyColour, "inside, with fence"),
+        Resources::Numbered => (Symbol::Inside, "inside, with fence and resources"),
+    };
     let others = [
         (shown.iter().any(|flight| matches!(flight.fate, Fate::Lost(_))), Symbol::Lost, "lost"),
         (shown.iter().any(|flight| flight.fate == Fate::Underway), Symbol::Underway, "on its way"),
         (stays(Phase::Waiting), Symbol::Waiting, "waiting"),
-        (stays(Phase::Inside), Symbol::Inside, "inside, with fence"),
+        (stays(Phase::Inside), inside.0, inside.1),
         (overlaps, Symbol::Overlap, "more than one inside"),
         (crashes, Symbol::Crash, "crash"),
     ];
     let others = others.into_iter().filter(|(present, ..)| *present);
     lines.extend(others.map(|(_, symbol, name)| (symbol, name.to_owned())));
+    if resources == Resources::Coloured {
+        let claimed: BTreeSet<ResourceId> =
+            visible.iter().flat_map(|stay| stay.claim.resources()).copied().collect();
+        let line = |one: ResourceId| (Symbol::Resource(one), format!("resource {one}"));
+        lines.extend(claimed.into_iter().map(line));
+    }
     lines
 }
 
@@ -114,6 +137,13 @@ fn draw_symbol(svg: &mut Svg, symbol: Symbol, (x, y): (f64, f64)) {
         }
         Symbol::Waiting => svg.rect((x, y - 5.0), (SYMBOL, 10.0), WAITING),
         Symbol::Inside => svg.rect((x, y - 8.0), (SYMBOL, 16.0), INSIDE),
+        Symbol::InsideOfAnyColour => {
+            svg.rect((x, y - 8.0), (SYMBOL, 16.0), r##"fill="#ffffff" stroke="#8a6100""##);
+        }
+        Symbol::Resource(one) => {
+            let style = format!(r#"fill="{}""#, resource::colour(one));
+            svg.rect((x, y - 5.0), (SYMBOL, 10.0), style);
+        }
         Symbol::Overlap => {
             let style = format!(r#"fill="{WRONG}" fill-opacity="0.22" stroke="{WRONG}""#);
             svg.rect((x, y - 8.0), (SYMBOL, 16.0), style);

@@ -1,6 +1,6 @@
 //! What a trace says about messages, waiting and being inside, before any of it has a place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use catraca_core::{Claim, Fence, Input, NodeId, Phase};
 use catraca_trace::{Event, Outcome, Payload, SendId, Step, Trace};
@@ -52,16 +52,13 @@ pub(crate) struct Stay {
     pub(crate) to: Option<u64>,
     /// Unknown for whoever is inside before the run.
     pub(crate) fence: Option<Fence>,
-    claim: Claim,
+    pub(crate) claim: Claim,
 }
 
 /// A time for which nodes are inside that exclude each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
-    /// The first of the nodes.
-    pub(crate) top: NodeId,
-    /// The last of the nodes.
-    pub(crate) bottom: NodeId,
+    pub(crate) nodes: BTreeSet<NodeId>,
     pub(crate) from: Option<u64>,
     pub(crate) to: Option<u64>,
 }
@@ -188,22 +185,19 @@ impl<'a> History<'a> {
             .map(|&stay| &self.stays[stay])
             .filter(|stay| stay.phase == Phase::Inside)
             .collect();
-        let mut clashing = inside
+        let clashing: BTreeSet<NodeId> = inside
             .iter()
             .filter(|stay| inside.iter().any(|other| clash(stay, other)))
-            .map(|stay| stay.node);
-        let (first, last) = (clashing.next(), clashing.next_back());
+            .map(|stay| stay.node)
+            .collect();
         let current = self.overlaps.last_mut().filter(|overlap| overlap.to.is_none());
-        match (first.zip(last), current) {
-            (Some((top, bottom)), Some(overlap)) => {
-                overlap.top = overlap.top.min(top);
-                overlap.bottom = overlap.bottom.max(bottom);
+        match (clashing.is_empty(), current) {
+            (false, Some(overlap)) => overlap.nodes.extend(clashing),
+            (false, None) => {
+                self.overlaps.push(Overlap { nodes: clashing, from: at, to: None });
             }
-            (Some((top, bottom)), None) => {
-                self.overlaps.push(Overlap { top, bottom, from: at, to: None });
-            }
-            (None, Some(overlap)) => overlap.to = at,
-            (None, None) => {}
+            (true, Some(overlap)) => overlap.to = at,
+            (true, None) => {}
         }
     }
 }
@@ -246,7 +240,7 @@ mod tests {
     fn an_overlap_lasts_from_the_second_entry_to_the_first_exit() {
         let trace = sample::violation();
         let history = History::of(&trace).unwrap();
-        let overlap = Overlap { top: NodeId(0), bottom: NodeId(2), from: Some(9), to: None };
+        let overlap = Overlap { nodes: [0, 2].map(NodeId).into(), from: Some(9), to: None };
         assert_eq!(history.overlaps, [overlap]);
     }
 
@@ -255,7 +249,7 @@ mod tests {
         let trace = sample::two_claims([0, 1], [2, 3]);
         assert_eq!(History::of(&trace).unwrap().overlaps, []);
         let trace = sample::two_claims([0, 1], [1, 2]);
-        let overlap = Overlap { top: NodeId(0), bottom: NodeId(1), from: Some(2), to: Some(3) };
+        let overlap = Overlap { nodes: [0, 1].map(NodeId).into(), from: Some(2), to: Some(3) };
         assert_eq!(History::of(&trace).unwrap().overlaps, [overlap]);
     }
 

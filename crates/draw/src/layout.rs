@@ -1,6 +1,7 @@
 //! Where things are in a space-time diagram: nodes from top to bottom, time to the right.
 
 use catraca_core::NodeId;
+use catraca_topology::Clusters;
 
 use crate::diagram::DiagramOptions;
 use crate::history::History;
@@ -13,6 +14,8 @@ const MAX_WIDTH: f64 = 6_000.0;
 const MOMENT_WIDTH: f64 = 44.0;
 /// Room for the names of the nodes.
 const NAMES_WIDTH: f64 = 76.0;
+/// Room for the names of clusters.
+const CLUSTERS_WIDTH: f64 = 24.0;
 /// Room before the first event, for what was there before.
 const LEAD: f64 = 26.0;
 /// Room after the last event, for what goes on.
@@ -57,24 +60,44 @@ impl Window {
 }
 
 /// The place of every node and time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) window: Window,
     pub(crate) nodes: u32,
     pub(crate) width: f64,
     /// The upper end of the plot. Known once the heading is drawn.
     pub(crate) top: f64,
+    pub(crate) clusters: Option<Clusters>,
+    /// By node, how many lines are above its own.
+    rows: Vec<u32>,
 }
 
 impl Layout {
     pub(crate) fn new(window: Window, nodes: u32) -> Self {
         let plot = LEAD + window.moments as f64 * MOMENT_WIDTH + TAIL;
         let width = (NAMES_WIDTH + plot + 2.0 * MARGIN).clamp(MIN_WIDTH, MAX_WIDTH).round();
-        Layout { window, nodes, width, top: 0.0 }
+        Layout { window, nodes, width, top: 0.0, clusters: None, rows: (0..nodes).collect() }
+    }
+
+    /// The same with the nodes of every cluster together.
+    pub(crate) fn grouped(mut self, clusters: Clusters) -> Self {
+        let mut order: Vec<NodeId> = NodeId::all(self.nodes).collect();
+        order.sort_by_key(|&node| clusters.of(node));
+        for (row, node) in order.into_iter().enumerate() {
+            self.rows[node.index()] = row as u32;
+        }
+        self.width += CLUSTERS_WIDTH;
+        self.clusters = Some(clusters);
+        self
     }
 
     pub(crate) fn left(&self) -> f64 {
-        MARGIN + NAMES_WIDTH
+        self.names() + NAMES_WIDTH
+    }
+
+    /// Where the names of the nodes begin.
+    pub(crate) fn names(&self) -> f64 {
+        MARGIN + if self.clusters.is_some() { CLUSTERS_WIDTH } else { 0.0 }
     }
 
     pub(crate) fn right(&self) -> f64 {
@@ -107,7 +130,15 @@ impl Layout {
 
     /// The line of `node`.
     pub(crate) fn y(&self, node: NodeId) -> f64 {
-        self.top + self.row_height() * (f64::from(node.0) + 0.5)
+        self.top + self.row_height() * (f64::from(self.rows[node.index()]) + 0.5)
+    }
+
+    /// The upper and the lower end of the lines of `nodes` and all that is between them.
+    pub(crate) fn span(&self, nodes: impl Iterator<Item = NodeId>) -> (f64, f64) {
+        let half = self.row_height() / 2.0;
+        nodes.map(|node| self.y(node)).fold((f64::INFINITY, 0.0), |(top, bottom), y| {
+            (top.min(y - half), bottom.max(y + half))
+        })
     }
 
     /// Where `node` is at the time `at`.
@@ -149,6 +180,16 @@ mod tests {
     fn the_width_grows_with_the_moments_within_limits() {
         let width = |moments| Layout::new(Window { from: 0, to: 1, moments }, 3).width;
         assert_eq!([width(1), width(30), width(900)], [800.0, 1546.0, 6000.0]);
+    }
+
+    #[test]
+    fn the_lines_of_a_cluster_are_together() {
+        let window = Window { from: 0, to: 1, moments: 2 };
+        let clusters = Clusters::build(&"2,0|1,3".parse().unwrap(), 4).unwrap();
+        let layout = Layout::new(window, 4).grouped(clusters);
+        let rows = [0, 2, 1, 3].map(|node| layout.y(NodeId(node)));
+        assert!(rows.is_sorted(), "{rows:?}");
+        assert_eq!(layout.span([1, 3].map(NodeId).into_iter()), (168.0, 336.0));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use catraca_topology::ClusterError;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::{Database, Family, Query};
 use resvg::usvg::{Options, Tree};
@@ -59,6 +60,26 @@ pub enum DrawError {
         /// How many there are.
         nodes: u32,
     },
+    /// The clusters of the group cannot be built.
+    #[error("describes no group: {0}")]
+    Clusters(#[from] ClusterError),
+    /// The nodes of the algorithm do not point to each other.
+    #[error("shows {algorithm}, which has no tree: its nodes do not point to each other")]
+    NoTree {
+        /// The algorithm's name.
+        algorithm: String,
+    },
+    /// No instant to draw, or too many.
+    #[error("can be drawn at 1 to {max} instants in one picture, not {given}")]
+    Instants {
+        /// How many are asked for.
+        given: usize,
+        /// The most that are allowed.
+        max: usize,
+    },
+    /// The trace cannot be run again.
+    #[error("{0}")]
+    Replay(String),
     /// The file name ends in something else.
     #[error("is no picture that can be written: choose a name that ends in .svg or .png")]
     Extension,

@@ -97,6 +97,18 @@ pub(crate) fn three_nodes() -> Trace {
     trace_of(&Run { spec, acts, latency, end: 20_000 }, Origin::Sim, 1_000)
 }
 
+/// Seven nodes of Raymond on a binary tree: node 5 asks, then node 3.
+pub(crate) fn raymond() -> Trace {
+    let spec = Spec::new("raymond", 7);
+    let acts = vec![
+        (300, 5, Act::Request),
+        (1_000, 3, Act::Request),
+        (6_500, 5, Act::Release),
+        (15_000, 3, Act::Release),
+    ];
+    trace_of(&Run { spec, acts, latency: |_, _| 1_000, end: 20_000 }, Origin::Sim, 1_000)
+}
+
 /// A node crashes; what was sent to it is lost, and what is sent last does not arrive in time.
 pub(crate) fn crash() -> Trace {
     let spec = Spec::new("ricart-agrawala", 3);

@@ -43,6 +43,13 @@ impl Svg {
         self.push(format_args!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>"#));
     }
 
+    /// Adds a curve that leaves `from` and reaches `to` in the direction of `bend`.
+    pub(crate) fn curve(&mut self, from: Point, bend: Point, to: Point, style: impl Display) {
+        let (x1, y1, x, y, x2, y2) =
+            (Px(from.0), Px(from.1), Px(bend.0), Px(bend.1), Px(to.0), Px(to.1));
+        self.push(format_args!(r#"<path d="M{x1} {y1}Q{x} {y} {x2} {y2}" {style}/>"#));
+    }
+
     /// Adds a rectangle with its upper left corner at `at`.
     pub(crate) fn rect(&mut self, at: Point, (width, height): (f64, f64), style: impl Display) {
         let (x, y, width, height) = (Px(at.0), Px(at.1), Px(width), Px(height));

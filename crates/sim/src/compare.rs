@@ -4,8 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catraca_algorithms::{Load, Range, Spec, Theory};
-use catraca_topology::{QuorumKind, TreeShape};
+use catraca_topology::{ClusterShape, QuorumKind, TreeShape};
 
+use crate::claims::ClaimSize;
 use crate::distribution::Distribution;
 use crate::engine::{Hooks, run};
 use crate::report::Report;
@@ -49,8 +50,24 @@ pub struct Comparison {
     pub quorum: Option<QuorumKind>,
     /// How long a node stays inside.
     pub hold: Distribution,
-    /// How long a message takes.
+    /// How long a message takes, where the clusters do not say it.
     pub delay: Distribution,
+    /// How many resources there are.
+    pub resources: Option<u32>,
+    /// How many of them a request asks for.
+    pub claim: Option<ClaimSize>,
+    /// How unequally popular they are.
+    pub skew: Option<f64>,
+    /// The clusters; the size of the group is theirs then.
+    pub clusters: Option<ClusterShape>,
+    /// How long a message takes within a cluster.
+    pub lan: Option<Distribution>,
+    /// How long a message takes between clusters.
+    pub wan: Option<Distribution>,
+    /// The share of requests from the cluster of the request before, at low and open load.
+    pub locality: Option<f64>,
+    /// How often in a row the own cluster goes first, for algorithms that know of clusters.
+    pub max_preempt: Option<u32>,
     /// The seed of every run.
     pub seed: u64,
     /// Entries that count; chosen by the size of the group, if not given.
@@ -68,6 +85,14 @@ impl Default for Comparison {
             quorum: None,
             hold: one,
             delay: one,
+            resources: None,
+            claim: None,
+            skew: None,
+            clusters: None,
+            lan: None,
+            wan: None,
+            locality: None,
+            max_preempt: None,
             seed: 1,
             entries: None,
         }
@@ -102,9 +127,16 @@ pub struct Row {
 impl Comparison {
     /// The runs: by load, then by size, then by algorithm.
     pub fn jobs(&self) -> Result<Vec<Job>, ScenarioError> {
+        let sizes = match &self.clusters {
+            Some(shape) => {
+                let described = Scenario::new().with("clusters", shape).cluster_shape()?;
+                described.map(|(_, nodes)| nodes).into_iter().collect()
+            }
+            None => self.nodes.clone(),
+        };
         let mut jobs = Vec::new();
         for &load in &self.loads {
-            for &nodes in &self.nodes {
+            for &nodes in &sizes {
                 for algorithm in &self.algorithms {
                     jobs.push(self.job(algorithm, nodes, load)?);
                 }
@@ -114,34 +146,73 @@ impl Comparison {
     }
 
     fn job(&self, algorithm: &str, nodes: u32, load: LoadKind) -> Result<Job, ScenarioError> {
-        let entry = Spec::new(algorithm, nodes).entry()?;
         let size = u64::from(nodes);
         let entries = self.entries.unwrap_or((2_000_000 / size.max(1)).clamp(4 * size, 20_000));
-        let mut scenario = Scenario::new().with("algorithm", algorithm).with("nodes", nodes);
-        if let Some(tree) = self.tree.as_ref().filter(|_| entry.parameters.contains(&"tree")) {
-            scenario = scenario.with("tree", tree);
-        }
-        if let Some(quorum) = self.quorum.filter(|_| entry.parameters.contains(&"quorum")) {
-            scenario = scenario.with("quorum", quorum);
-        }
-        scenario = match load {
-            LoadKind::Closed(Load::High) => scenario.with("run.warmup", 2 * size),
+        let group = self.group(algorithm, nodes)?;
+        let scenario = match load {
+            LoadKind::Closed(Load::High) => group.with("run.warmup", 2 * size),
             LoadKind::Closed(Load::Low) => {
-                let pause = format!("{:.6}", QUIET * self.delay.mean());
-                let serial = scenario.with("workload.arrivals", "serial");
+                let pause = format!("{:.6}", QUIET * self.slowest_mean());
+                let serial = group.with("workload.arrivals", "serial");
+                let serial = said(serial, "workload.locality", self.locality);
                 serial.with("workload.pause", pause).with("run.warmup", 4 * size)
             }
             LoadKind::Open(rate) => {
-                let open = scenario.with("workload.arrivals", "open");
+                let open = group.with("workload.arrivals", "open");
+                let open = said(open, "workload.locality", self.locality);
                 open.with("workload.rate", rate).with("run.warmup", 2 * size)
             }
         };
-        let scenario = scenario
+        let scenario = said(scenario, "workload.claim", self.claim);
+        let scenario = said(scenario, "workload.skew", self.skew)
             .with("workload.hold", self.hold)
-            .with("network.delay", self.delay)
             .with("run.entries", entries)
             .with("run.seed", self.seed);
+        let scenario = self.network(scenario);
         Ok(Job { load, setup: scenario.setup()?, scenario })
+    }
+
+    /// The algorithm with those of the parameters that it takes.
+    fn group(&self, algorithm: &str, nodes: u32) -> Result<Scenario, ScenarioError> {
+        let entry = Spec::new(algorithm, nodes).entry()?;
+        let takes = |parameter| entry.parameters.contains(&parameter);
+        let scenario = Scenario::new().with("algorithm", algorithm);
+        // The clusters say how many nodes there are.
+        let scenario = match &self.clusters {
+            Some(shape) => scenario.with("clusters", shape),
+            None => scenario.with("nodes", nodes),
+        };
+        let scenario = said(scenario, "resources", self.resources);
+        let preempt = self.max_preempt.filter(|_| takes("max-preempt"));
+        let scenario = said(scenario, "max-preempt", preempt);
+        let scenario = said(scenario, "tree", self.tree.as_ref().filter(|_| takes("tree")));
+        Ok(said(scenario, "quorum", self.quorum.filter(|_| takes("quorum"))))
+    }
+
+    fn network(&self, scenario: Scenario) -> Scenario {
+        if self.lan.is_none() && self.wan.is_none() {
+            return scenario.with("network.delay", self.delay);
+        }
+        said(said(scenario, "network.lan", self.lan), "network.wan", self.wan)
+    }
+
+    /// The mean of the slowest channels.
+    fn slowest_mean(&self) -> f64 {
+        match (self.lan, self.wan) {
+            (None, None) => self.delay.mean(),
+            (lan, wan) => [lan, wan]
+                .map(|one| one.map_or(1.0, Distribution::mean))
+                .into_iter()
+                .fold(0.0, f64::max),
+        }
+    }
+}
+
+/// The same with one more thing said, if there is something to say.
+fn said(scenario: Scenario, path: &'static str, value: Option<impl ToString>) -> Scenario {
+    match value {
+        Some(value) => scenario.with(path, value),
+        None => scenario,
     }
 }
 
@@ -149,6 +220,11 @@ impl Job {
     /// The group that is run.
     pub fn spec(&self) -> &Spec {
         &self.setup.spec
+    }
+
+    /// T: the mean time that a message takes, in units.
+    pub fn latency(&self) -> f64 {
+        self.setup.network.latency.mean()
     }
 
     /// Runs it.
@@ -241,6 +317,41 @@ mod tests {
             let measured = row.report.messages_per_entry.unwrap();
             assert!((measured - expected).abs() < 0.01 * expected, "{row:?}");
         }
+    }
+
+    #[test]
+    fn resources_and_clusters_reach_every_run_that_can_use_them() {
+        let comparison = Comparison {
+            loads: vec![
+                LoadKind::Closed(Load::Low),
+                LoadKind::Closed(Load::High),
+                LoadKind::Open(0.1),
+            ],
+            resources: Some(6),
+            claim: Some("1..3".parse().unwrap()),
+            skew: Some(0.5),
+            clusters: Some("2x3".parse().unwrap()),
+            lan: Some("1".parse().unwrap()),
+            wan: Some("50".parse().unwrap()),
+            locality: Some(0.9),
+            max_preempt: Some(3),
+            ..comparison()
+        };
+        let jobs = comparison.jobs().unwrap();
+        assert_eq!(jobs.len(), 3);
+        for job in &jobs {
+            let command = job.scenario.command();
+            let common = "--resources 6 --clusters 3,3";
+            assert!(command.contains(common), "{command}");
+            assert!(command.contains("--claim 1..3 --skew 0.5"), "{command}");
+            assert!(command.contains("--lan constant:1 --wan constant:50"), "{command}");
+            // Ricart-Agrawala takes no such parameter, and a closed load is nobody's neighbour.
+            assert!(!command.contains("max-preempt"), "{command}");
+            let is_high = job.load == LoadKind::Closed(Load::High);
+            assert_eq!(command.contains("--locality 0.9"), !is_high, "{command}");
+            assert_eq!(job.spec().nodes, 6);
+        }
+        assert_eq!(jobs[0].scenario.value("workload.pause"), Some("500.000000"));
     }
 
     #[test]

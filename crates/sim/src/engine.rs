@@ -2,6 +2,8 @@
 
 mod crash;
 mod figures;
+mod messages;
+mod sets;
 mod timers;
 mod workload;
 
@@ -14,6 +16,7 @@ use catraca_core::{
 };
 use catraca_trace as trace;
 
+use crate::locality::Locality;
 use crate::metrics::Metrics;
 use crate::monitor::{Broken, Bypass, Capacity, FenceOrder, OneToken, Violation};
 use crate::network::Links;
@@ -24,6 +27,7 @@ use crate::report::{End, Report};
 use crate::setup::Setup;
 use crate::time::Time;
 use crate::workload::Arrivals;
+use sets::Sets;
 
 /// How many events pass between two looks at the stop flag.
 const EVENTS_PER_LOOK: u64 = 4096;
@@ -73,6 +77,8 @@ enum Event<M> {
     },
     /// The application at this node wants to enter.
     Arrive(NodeId),
+    /// The request with this number in the schedule comes.
+    Scheduled(u32),
     /// The applications at this node and at all after it want to enter, one after the other. One
     /// event stands for all of them, because there may be millions.
     FirstRound(NodeId),
@@ -100,6 +106,14 @@ struct Site {
     alive: bool,
 }
 
+/// A request that has not been made yet.
+struct Wish {
+    /// When it came.
+    since: Time,
+    /// For what, if it was said.
+    claim: Option<Claim>,
+}
+
 struct Simulation<'a, A: Algorithm> {
     setup: &'a Setup,
     config: A::Config,
@@ -109,13 +123,17 @@ struct Simulation<'a, A: Algorithm> {
     queue: EventQueue<Event<A::Message>>,
     links: Links,
     random: Random,
-    /// Requests that came to a busy node, by the time of coming.
-    backlog: BTreeMap<NodeId, VecDeque<Time>>,
+    /// Requests that came to a busy node, in the order of coming.
+    backlog: BTreeMap<NodeId, VecDeque<Wish>>,
     /// Rounds left per node, where the workload limits them.
     rounds: Vec<u32>,
     /// The timers that are set, with the number of the setting that counts.
     timers: BTreeMap<(NodeId, TimerTag), u64>,
     timer_settings: u64,
+    /// What nodes ask for, where there is more than one resource.
+    sets: Option<Sets>,
+    /// Who asks next, where that depends on the cluster.
+    locality: Option<Locality>,
     capacity: Capacity,
     fences: FenceOrder,
     token: OneToken,
@@ -156,8 +174,10 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             rounds,
             timers: BTreeMap::new(),
             timer_settings: 0,
-            capacity: Capacity::new(vec![1]),
-            fences: FenceOrder::new(),
+            sets: Sets::new(setup),
+            locality: locality(setup),
+            capacity: Capacity::new(vec![1; spec.resource_count() as usize]),
+            fences: FenceOrder::new(spec.resource_count()),
             token: OneToken::new(),
             bypass: Bypass::new(spec.nodes, setup.max_bypass),
             metrics: Metrics::new(A::Message::KINDS.len()),
@@ -204,6 +224,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         }
         for (node, claim) in self.setup.spec.start.holders() {
             self.expect(Time::ZERO, |sim| sim.capacity.enter(node, claim));
+            if let Some(sets) = &mut self.sets {
+                sets.concurrency.enter(Time::ZERO, node, claim);
+            }
             let hold = self.setup.workload.hold.sample(&mut self.random);
             self.queue.push(hold, Event::Release(node));
         }
@@ -217,34 +240,14 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
     fn handle(&mut self, now: Time, event: Event<A::Message>) {
         match event {
             Event::Deliver { from, to, message } => self.deliver(now, from, to, message),
-            Event::Arrive(node) => self.arrive(now, node),
+            Event::Arrive(node) => self.arrive(now, node, None),
+            Event::Scheduled(number) => self.arrive_as_scheduled(now, number),
             Event::FirstRound(node) => self.first_round(now, node),
             Event::Release(node) => self.release(now, node),
             Event::Workload => self.next_arrival(now),
             Event::Timer { node, tag, setting } => self.run_out(now, node, tag, setting),
             Event::Crash(node) => self.crash(now, node),
             Event::Suspect { observer, suspect } => self.suspect(now, observer, suspect),
-        }
-    }
-
-    #[inline]
-    fn deliver(&mut self, now: Time, from: NodeId, to: NodeId, message: A::Message) {
-        let id = self.recording.as_mut().and_then(|recording| recording.arrives(now, from, to));
-        if !self.sites[to.index()].alive {
-            return self.lose(now, &message, id);
-        }
-        if A::TOKEN && message.carries_token() {
-            self.token.change(-1);
-        }
-        self.step(now, to, Input::Message { from, message }, id);
-    }
-
-    fn lose(&mut self, now: Time, message: &A::Message, id: Option<trace::SendId>) {
-        if A::TOKEN && message.carries_token() {
-            self.token.lose();
-        }
-        if let (Some(recording), Some(id)) = (&mut self.recording, id) {
-            recording.event(&trace::Event::Lost { at: now.0, id });
         }
     }
 
@@ -293,18 +296,6 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         }
     }
 
-    #[inline]
-    fn send(&mut self, now: Time, from: NodeId, to: NodeId, message: A::Message) {
-        self.metrics.sent[message.kind()] += 1;
-        let departure = self.setup.faults.departure(now, from, to);
-        let arrival = departure.map(|at| self.links.arrival(at, from, to, &mut self.random));
-        let id = self.recording.as_mut().map(|recording| recording.sends(arrival, from, to));
-        match arrival {
-            Some(at) => self.queue.push(at, Event::Deliver { from, to, message }),
-            None => self.lose(now, &message, id),
-        }
-    }
-
     fn grant(&mut self, now: Time, node: NodeId, fence: Fence) {
         let site = &mut self.sites[node.index()];
         if site.phase != Phase::Waiting {
@@ -314,14 +305,21 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         site.phase = Phase::Inside;
         site.entries += 1;
         let asked_at = site.asked_at;
-        self.expect(now, |sim| sim.capacity.enter(node, &Claim::single()));
-        self.expect(now, |sim| sim.fences.grant(fence));
+        let claim = self.claim_of(node);
+        self.expect(now, |sim| sim.capacity.enter(node, &claim));
+        self.expect(now, |sim| sim.fences.grant(&claim, fence));
         self.expect(now, |sim| sim.bypass.enter(node));
         self.metrics.enter(now, asked_at);
+        if let Some(sets) = &mut self.sets {
+            sets.concurrency.enter(now, node, &claim);
+        }
         self.entered += 1;
         if self.entered == self.setup.warmup {
             self.metrics.reset(now);
             self.bypass.reset();
+            if let Some(sets) = &mut self.sets {
+                sets.concurrency.reset(now);
+            }
             self.sites.iter_mut().for_each(|site| site.entries = 0);
         }
         let hold = self.setup.workload.hold.sample(&mut self.random);
@@ -339,4 +337,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
     fn report(&mut self, at: Time, Broken { invariant, what }: Broken) {
         self.violation.get_or_insert(Violation { invariant, what, at });
     }
+}
+
+fn locality(setup: &Setup) -> Option<Locality> {
+    let (share, clusters) = (setup.workload.locality?, setup.clusters.as_ref()?);
+    Some(Locality::new(share, clusters))
 }

@@ -22,11 +22,15 @@
 //! # Ok::<(), catraca_sim::ScenarioError>(())
 //! ```
 
+mod claims;
 mod compare;
+mod concurrency;
 mod digest;
 mod distribution;
 mod engine;
 mod faults;
+mod locality;
+mod marks;
 mod metrics;
 mod monitor;
 mod network;
@@ -39,6 +43,7 @@ mod setup;
 mod time;
 mod workload;
 
+pub use claims::{ClaimSize, ClaimSizeError, Claims, MAX_SKEW};
 pub use compare::{Comparison, Job, LoadKind, Row, run_all};
 pub use digest::Digest;
 pub use distribution::{Distribution, DistributionError};
@@ -52,4 +57,4 @@ pub use report::{End, Report};
 pub use scenario::{KEYS, Key, Scenario, ScenarioError};
 pub use setup::{Limits, Setup};
 pub use time::{MAX_UNITS, TICKS_PER_UNIT, Time, TimeError};
-pub use workload::{Arrivals, Workload};
+pub use workload::{Arrivals, Scheduled, Workload};

@@ -11,6 +11,8 @@ pub(crate) struct Metrics {
     pub(crate) entries: u64,
     /// Messages sent, by kind.
     pub(crate) sent: Vec<u64>,
+    /// Messages sent to another cluster.
+    pub(crate) between: u64,
     response: Histogram<u64>,
     response_total: u128,
     longest_response: Time,
@@ -31,6 +33,7 @@ impl Metrics {
             since: Time::ZERO,
             entries: 0,
             sent: vec![0; kinds],
+            between: 0,
             response,
             response_total: 0,
             longest_response: Time::ZERO,

@@ -68,6 +68,15 @@ pub enum Latency {
         /// The distribution from the first cluster to the second.
         matrix: Vec<Vec<Distribution>>,
     },
+    /// One distribution within clusters, another between them.
+    NearFar {
+        /// The cluster of each node.
+        of: Vec<u32>,
+        /// The distribution within a cluster.
+        lan: Distribution,
+        /// The distribution from one cluster to another.
+        wan: Distribution,
+    },
 }
 
 impl Latency {
@@ -77,6 +86,13 @@ impl Latency {
             Latency::Clusters { of, matrix } => {
                 matrix[of[from.index()] as usize][of[to.index()] as usize]
             }
+            Latency::NearFar { of, lan, wan } => {
+                if of[from.index()] == of[to.index()] {
+                    *lan
+                } else {
+                    *wan
+                }
+            }
         }
     }
 
@@ -84,12 +100,10 @@ impl Latency {
     pub fn mean(&self) -> f64 {
         let (of, matrix) = match self {
             Latency::Uniform(distribution) => return distribution.mean(),
+            Latency::NearFar { of, lan, wan } => return near_far_mean(of, lan.mean(), wan.mean()),
             Latency::Clusters { of, matrix } => (of, matrix),
         };
-        let mut sizes = vec![0.0; matrix.len()];
-        for &cluster in of {
-            sizes[cluster as usize] += 1.0;
-        }
+        let sizes = sizes(of);
         let (mut total, mut pairs) = (0.0, 0.0);
         for (from, row) in matrix.iter().enumerate() {
             for (to, distribution) in row.iter().enumerate() {
@@ -107,8 +121,25 @@ impl Latency {
         match self {
             Latency::Uniform(distribution) => constant(distribution),
             Latency::Clusters { matrix, .. } => matrix.iter().flatten().all(constant),
+            Latency::NearFar { lan, wan, .. } => constant(lan) && constant(wan),
         }
     }
+}
+
+/// The size of each cluster.
+fn sizes(of: &[u32]) -> Vec<f64> {
+    let mut sizes = vec![0.0; of.iter().max().map_or(0, |&last| last as usize + 1)];
+    for &cluster in of {
+        sizes[cluster as usize] += 1.0;
+    }
+    sizes
+}
+
+fn near_far_mean(of: &[u32], lan: f64, wan: f64) -> f64 {
+    let nodes = of.len() as f64;
+    let pairs = nodes * (nodes - 1.0);
+    let near: f64 = sizes(of).iter().map(|size| size * (size - 1.0)).sum();
+    if pairs == 0.0 { 0.0 } else { (near * lan + (pairs - near) * wan) / pairs }
 }
 
 /// The channels between the nodes.
@@ -187,5 +218,12 @@ mod tests {
         };
         // Two ordered pairs within the first cluster, four between the two.
         assert_eq!(latency.mean(), (2.0 + 40.0) / 6.0);
+        let (lan, wan) = (constant(1), constant(10));
+        let short = Latency::NearFar { of: vec![0, 0, 1], lan, wan };
+        assert_eq!(short.mean(), latency.mean());
+        let pairs = [(0, 1), (0, 2), (2, 1)].map(|(from, to)| (NodeId(from), NodeId(to)));
+        for (from, to) in pairs {
+            assert_eq!(short.between(from, to), latency.between(from, to));
+        }
     }
 }

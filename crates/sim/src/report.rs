@@ -38,6 +38,14 @@ pub struct Report {
     pub by_kind: Vec<(&'static str, u64)>,
     /// Messages per entry.
     pub messages_per_entry: Option<f64>,
+    /// Messages within clusters, where there are clusters.
+    pub messages_within: Option<u64>,
+    /// Messages between clusters, where there are clusters.
+    pub messages_between: Option<u64>,
+    /// Messages within clusters per entry.
+    pub messages_within_per_entry: Option<f64>,
+    /// Messages between clusters per entry.
+    pub messages_between_per_entry: Option<f64>,
     /// Mean synchronisation delay in units of T.
     pub delay: Option<f64>,
     /// Mean time from request to entry.
@@ -52,6 +60,12 @@ pub struct Report {
     pub throughput_of_bound: Option<f64>,
     /// Jain's index over the entries of the nodes that are alive.
     pub fairness: Option<f64>,
+    /// Jain's index over the entries per living member of each cluster, where there are clusters.
+    pub cluster_fairness: Option<f64>,
+    /// The mean number of nodes inside at the same time, where there are several resources.
+    pub concurrency: Option<f64>,
+    /// The mean number that could have been inside, by a greedy choice of waiting requests.
+    pub concurrency_possible: Option<f64>,
     /// The most later requests that overtook one request.
     pub most_bypasses: u32,
     /// Nodes still waiting at the end.

@@ -4,7 +4,10 @@
 //! of the command line and the command that reproduces a run, so none of them can fall behind.
 
 mod keys;
+mod network;
 mod parse;
+mod values;
+mod workload;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! A run before it starts: everything that determines it.
 
 use catraca_algorithms::Spec;
+use catraca_topology::Clusters;
 
 use crate::faults::Faults;
 use crate::network::Network;
@@ -21,6 +22,8 @@ pub struct Limits {
 pub struct Setup {
     /// The group.
     pub spec: Spec,
+    /// The clusters of the network and of the workload.
+    pub clusters: Option<Clusters>,
     /// Who asks when.
     pub workload: Workload,
     /// How messages travel.

@@ -1,7 +1,8 @@
 //! Who asks when, and for how long.
 
-use catraca_core::NodeId;
+use catraca_core::{Claim, NodeId};
 
+use crate::claims::Claims;
 use crate::distribution::Distribution;
 use crate::time::Time;
 
@@ -37,7 +38,18 @@ pub enum Arrivals {
         every: Time,
     },
     /// Exactly these requests.
-    Schedule(Vec<(Time, NodeId)>),
+    Schedule(Vec<Scheduled>),
+}
+
+/// A request that is to come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheduled {
+    /// When.
+    pub at: Time,
+    /// Where.
+    pub node: NodeId,
+    /// For what; drawn like that of other requests, if not given.
+    pub claim: Option<Claim>,
 }
 
 impl Arrivals {
@@ -47,11 +59,15 @@ impl Arrivals {
     }
 }
 
-/// When nodes ask and how long they stay inside.
+/// When nodes ask, for what, and how long they stay inside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// When nodes ask.
     pub arrivals: Arrivals,
     /// How long they stay inside. Its mean is the E of the literature.
     pub hold: Distribution,
+    /// What they ask for, where there is more than one resource.
+    pub claims: Claims,
+    /// The share of serial and open requests that come from the cluster of the request before.
+    pub locality: Option<f64>,
 }

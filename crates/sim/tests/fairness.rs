@@ -16,7 +16,7 @@ fn in_maekawa_a_node_with_a_slow_clock_does_not_overtake_one_with_a_fast_clock_f
         .with("workload.arrivals", "schedule")
         .with("run.max-bypass", 4);
     scenario.set("workload.schedule", alone.chain(both).collect()).unwrap();
-    scenario.set("network.clusters", vec!["1".to_string(); 4]).unwrap();
+    scenario.set("clusters", vec!["4x1".to_string()]).unwrap();
     scenario.set("network.matrix", matrix).unwrap();
     let report = run(&scenario.setup().unwrap(), Hooks::default()).unwrap();
     assert_eq!((report.violation, report.end, report.entries), (None, End::Quiet, 300));

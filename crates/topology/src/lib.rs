@@ -2,6 +2,7 @@
 //!
 //! - [`Members`]: everybody talks to everybody.
 //! - [`Tree`]: Raymond's static tree (balanced binary, star, chain, or given).
+//! - [`Clusters`]: teams of nodes, each with a proxy.
 //! - [`Quorums`]: Maekawa's sets, any two of which intersect (grid, finite projective plane).
 //!
 //! Shapes are values without behaviour over time. They are built once, checked while they are
@@ -20,10 +21,12 @@
 
 extern crate alloc;
 
+mod cluster;
 mod members;
 mod quorum;
 mod tree;
 
+pub use cluster::{ClusterError, ClusterShape, Clusters};
 pub use members::Members;
 pub use quorum::{QuorumError, QuorumKind, Quorums};
 pub use tree::{Tree, TreeError, TreeShape};

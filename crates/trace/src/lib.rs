@@ -27,10 +27,12 @@
 //! ```
 
 mod file;
+mod instant;
 mod record;
 mod replay;
 mod words;
 
 pub use file::{Header, Origin, Trace, TraceError, VERSION, Writer};
+pub use instant::{Instant, instant_at, pointers_at};
 pub use record::{Event, Outcome, Payload, Recorder, SendId, Step};
 pub use replay::{Difference, Replay, replay};

@@ -60,17 +60,7 @@ impl Visitor for Replayer<'_> {
                 Event::Lost { .. } => continue,
             };
             let broken = |what: String| TraceError::Event { event: number, what };
-            let sender = match recorded.input {
-                Input::Message { from, .. } if from == recorded.node => {
-                    return Err(broken(format!("node {from} gets a message from itself")));
-                }
-                Input::Message { from, .. } => Some(from),
-                _ => None,
-            };
-            let mut named = [Some(recorded.node), sender].into_iter().flatten();
-            if let Some(node) = named.find(|node| node.0 >= spec.nodes) {
-                return Err(broken(format!("there is no node {node}")));
-            }
+            named_nodes_exist(recorded, spec.nodes).map_err(broken)?;
             let state = &mut nodes[recorded.node.index()];
             let input = typed::<A>(&recorded.input).map_err(broken)?;
             let place = (recorded.at, recorded.node);
@@ -87,7 +77,23 @@ impl Visitor for Replayer<'_> {
     }
 }
 
-fn typed<A: Algorithm>(input: &Input<Payload>) -> Result<Input<A::Message>, String> {
+/// A step is taken by a node of the group, on a message of another.
+pub(crate) fn named_nodes_exist(step: &Step, nodes: u32) -> Result<(), String> {
+    let sender = match step.input {
+        Input::Message { from, .. } if from == step.node => {
+            return Err(format!("node {from} gets a message from itself"));
+        }
+        Input::Message { from, .. } => Some(from),
+        _ => None,
+    };
+    let mut named = [Some(step.node), sender].into_iter().flatten();
+    match named.find(|node| node.0 >= nodes) {
+        Some(node) => Err(format!("there is no node {node}")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn typed<A: Algorithm>(input: &Input<Payload>) -> Result<Input<A::Message>, String> {
     Ok(match input {
         Input::Message { from, message } => Input::Message {
             from: *from,

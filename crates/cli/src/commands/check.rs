@@ -1,16 +1,16 @@
 //! `catraca check`: explores every interleaving.
 
+mod group;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_check::{Network, Options, Progress, Report, Verdict, Violation, check};
-use catraca_core::{NodeId, Start};
 use catraca_draw::{DiagramOptions, space_time};
-use catraca_topology::{QuorumKind, TreeShape};
 
+use self::group::Group;
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
 use crate::table::{Align, Table, bytes, grouped};
@@ -30,10 +30,8 @@ Examples:
 pub(crate) struct Arguments {
     /// The algorithm, or 'all'.
     algorithm: String,
-    /// How many nodes.
-    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
-        value_parser = value::at_least(1u32))]
-    nodes: u32,
+    #[command(flatten)]
+    group: Group,
     /// How many requests each node makes.
     #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true,
         value_parser = value::at_least(1u32))]
@@ -41,18 +39,6 @@ pub(crate) struct Arguments {
     /// fifo, or any: messages may overtake each other [default: what the algorithm needs].
     #[arg(long, value_name = "ORDER")]
     network: Option<Network>,
-    /// Where the group begins: idle, inside:NODE or token:NODE.
-    #[arg(long, value_name = "START", default_value = "idle")]
-    start: StartName,
-    /// A deliberately broken variant; 'catraca algorithms NAME' lists them.
-    #[arg(long, value_name = "NAME")]
-    mutant: Option<String>,
-    /// For raymond: binary, star, chain, or parents as in -,0,0.
-    #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
-    tree: Option<TreeShape>,
-    /// For maekawa: grid or plane.
-    #[arg(long, value_name = "KIND")]
-    quorum: Option<QuorumKind>,
     /// How many threads explore [default: all cores]. The result does not depend on it.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = value::threads)]
@@ -72,39 +58,17 @@ pub(crate) struct Arguments {
     diagram: Option<PathBuf>,
 }
 
-/// A start as it is written on the command line.
-#[derive(Clone)]
-struct StartName(Start);
-
-impl FromStr for StartName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let node = |text: &str| text.parse().map(NodeId).ok();
-        let start = match text.split_once(':') {
-            None if text == "idle" => Some(Start::idle()),
-            Some(("inside", at)) => node(at).map(Start::inside),
-            Some(("token", at)) => node(at).map(Start::token_at),
-            _ => None,
-        };
-        start.map(StartName).ok_or_else(|| {
-            format!("'{text}' is no start: say idle, inside:NODE or token:NODE, as in inside:0")
-        })
-    }
-}
-
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let all = self.algorithm == "all";
-        if all && (self.mutant.is_some() || self.tree.is_some() || self.quorum.is_some()) {
-            let message = "--mutant, --tree and --quorum need one algorithm, not 'all'";
-            return Err(Failure::input(message));
+        if let Some(option) = self.group.particular().filter(|_| all) {
+            return Err(Failure::input(format!("{option} needs one algorithm, not 'all'")));
         }
         let names = match all {
             true => ENTRIES.iter().map(|entry| entry.name).collect(),
             false => vec![self.algorithm.as_str()],
         };
-        let specs: Vec<Spec> = names.into_iter().map(|name| self.spec(name)).collect();
+        let specs: Vec<Spec> = names.into_iter().map(|name| self.group.spec(name)).collect();
         for spec in &specs {
             spec.check()?;
         }
@@ -128,11 +92,6 @@ impl Arguments {
         self.conclude(worst, trace, diagram, &mut out)
     }
 
-    fn spec(&self, algorithm: &str) -> Spec {
-        let spec = Spec::new(algorithm, self.nodes).starting(self.start.0.clone());
-        Spec { mutant: self.mutant.clone(), tree: self.tree.clone(), quorum: self.quorum, ..spec }
-    }
-
     fn options(&self, spec: &Spec) -> Result<Options, Failure> {
         let defaults = Options::of(spec)?;
         let memory_limit = match self.memory {
@@ -146,6 +105,7 @@ impl Arguments {
         };
         Ok(Options {
             requests: self.requests,
+            claims: self.group.claims()?,
             network: self.network.unwrap_or(defaults.network),
             threads: self.threads.map_or(defaults.threads, usize::from),
             memory_limit,

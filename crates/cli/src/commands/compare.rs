@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use catraca_algorithms::Load;
 use catraca_algorithms::registry::ENTRIES;
-use catraca_sim::{Comparison, Distribution, LoadKind, Row, run_all};
-use catraca_topology::{QuorumKind, TreeShape};
+use catraca_sim::{ClaimSize, Comparison, Distribution, LoadKind, Row, run_all};
+use catraca_topology::{ClusterShape, QuorumKind, TreeShape};
 
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
@@ -19,7 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   catraca compare
   catraca compare --algorithms lamport,maekawa --nodes 9,25 --load high --kinds
-  catraca compare --rate 0.2 --hold exp:1 --csv rows.csv --plot rows.svg";
+  catraca compare --rate 0.2 --hold exp:1 --csv rows.csv --plot rows.svg
+  catraca compare --resources 8 --claim 1..3 --skew 0.8 --nodes 16
+  catraca compare --clusters 4x8 --lan 1 --wan 50 --locality 0.9";
 
 /// Runs algorithms side by side and prints one table.
 #[derive(clap::Args)]
@@ -46,6 +48,32 @@ pub(crate) struct Arguments {
     /// How long a message takes.
     #[arg(long, value_name = "DIST", default_value = "constant:1", allow_hyphen_values = true)]
     delay: Distribution,
+    /// How many resources there are.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::at_least(1u32))]
+    resources: Option<u32>,
+    /// How many of the resources a request asks for: 2 or 1..3.
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    claim: Option<ClaimSize>,
+    /// How unequally popular the resources are: the exponent of Zipf's law.
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = value::number)]
+    skew: Option<f64>,
+    /// Clusters, which say how many nodes there are: 4x8, 3,3,2 or 0,1,2|5,3,4.
+    #[arg(long, value_name = "SHAPE", conflicts_with = "nodes", allow_hyphen_values = true)]
+    clusters: Option<ClusterShape>,
+    /// How long a message takes within a cluster.
+    #[arg(long, value_name = "DIST", conflicts_with = "delay", allow_hyphen_values = true)]
+    lan: Option<Distribution>,
+    /// How long a message takes between clusters.
+    #[arg(long, value_name = "DIST", conflicts_with = "delay", allow_hyphen_values = true)]
+    wan: Option<Distribution>,
+    /// At low and open load: the share of requests from the cluster of the request before.
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = value::number)]
+    locality: Option<f64>,
+    /// For algorithms on clusters: how often in a row the own cluster goes first.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::at_least(0u32))]
+    max_preempt: Option<u32>,
     /// For raymond: binary, star, chain, or parents as in -,0,0,1.
     #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
     tree: Option<TreeShape>,
@@ -116,6 +144,14 @@ impl Arguments {
             quorum: self.quorum,
             hold: self.hold,
             delay: self.delay,
+            resources: self.resources,
+            claim: self.claim,
+            skew: self.skew,
+            clusters: self.clusters.clone(),
+            lan: self.lan,
+            wan: self.wan,
+            locality: self.locality,
+            max_preempt: self.max_preempt,
             seed: self.seed,
             entries: self.entries,
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use catraca_draw::{DiagramOptions, space_time};
+use catraca_draw::{DiagramOptions, space_time, trees};
 use catraca_sim::Time;
 use catraca_trace::{Origin, Replay, Trace, TraceError, replay};
 
@@ -17,7 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   catraca replay run.trace
   catraca replay run.trace --words
-  catraca replay run.trace --diagram run.svg --from 10 --to 20";
+  catraca replay run.trace --diagram run.svg --from 10 --to 20
+  catraca replay run.trace --tree tree.svg --tree-at 1 --tree-at 2.5";
 
 /// Runs a trace again on fresh nodes and says where it differs.
 #[derive(clap::Args)]
@@ -34,6 +35,12 @@ pub(crate) struct Arguments {
     /// Draws only up to this time (or step).
     #[arg(long, value_name = "TIME", requires = "diagram", allow_negative_numbers = true)]
     to: Option<String>,
+    /// Draws who points to whom at the instants of --tree-at, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    tree: Option<PathBuf>,
+    /// An instant (for a checker's trace: a step) that --tree draws; may be given several times.
+    #[arg(long, value_name = "TIME", requires = "tree", allow_negative_numbers = true)]
+    tree_at: Vec<String>,
     /// Prints every step in words.
     #[arg(long)]
     words: bool,
@@ -54,12 +61,30 @@ impl Arguments {
                 .map_err(|error| Failure::input(format!("'{}' {error}", self.trace.display())))?;
             file.finish(&picture)?;
         }
+        if let Some(path) = &self.tree {
+            let instants = self.tree_at.iter().map(|text| ticks(&trace, "--tree-at", text));
+            let instants = instants.collect::<Result<Vec<u64>, Failure>>()?;
+            draw_trees(path, &trace, &instants, &format!("'{}'", self.trace.display()))?;
+        }
         let mut out = Stdout::lock();
         if self.words {
             print_words(&trace, &mut out)?;
         }
         print_summary(&trace, &replayed, &mut out)
     }
+}
+
+/// Writes a picture of who points to whom at `instants`, in ticks. `whose` names the run in errors.
+pub(crate) fn draw_trees(path: &Path, trace: &Trace, instants: &[u64], whose: &str) -> Outcome {
+    if instants.is_empty() {
+        return Err(Failure::input(
+            "--tree draws single instants; say which, as in '--tree-at 2.5', once or several times",
+        ));
+    }
+    let file = PendingPicture::create(path)?;
+    let picture =
+        trees(trace, instants).map_err(|error| Failure::input(format!("{whose} {error}")))?;
+    file.finish(&picture)
 }
 
 fn read(path: &Path) -> Result<Trace, Failure> {

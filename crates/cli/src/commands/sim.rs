@@ -1,5 +1,7 @@
 //! `catraca sim`: one described run.
 
+mod words;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,6 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout, reason};
-use crate::table::{grouped, maybe, number};
 use crate::{Outcome, interrupt, progress};
 
 /// A diagram is drawn from at most so many events from the beginning of a run.
@@ -24,6 +25,7 @@ Examples:
   catraca sim --algorithm lamport --nodes 5
   catraca sim --algorithm raymond --nodes 7 --tree star --entries 20 --diagram run.svg
   catraca sim run.toml --seed 2 --trace run.trace
+  catraca sim --algorithm raymond --clusters 4x8 --lan 1 --wan 50 --arrivals serial --locality 0.9
 
 A scenario file says the same in TOML; --hold is 'hold' in the section [workload].
 TIME is a number of units of time; DIST is constant:1, uniform:0.5..1.5, exp:1 or just a time.";
@@ -115,7 +117,7 @@ impl Arguments {
             return Err(Failure::Interrupted);
         }
         let mut out = Stdout::lock();
-        print(&report, &setup, &mut out)?;
+        words::print(&report, &setup, &mut out)?;
         if self.self_check {
             self_check(&setup, recording.digest, &report, &mut out)?;
         }
@@ -286,76 +288,4 @@ fn self_check(
         "self-check  two runs of the same setup differ: this is a defect of the simulator"
     )?;
     Err(Failure::Violation)
-}
-
-fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Outcome {
-    let spec = &setup.spec;
-    let end = match report.end {
-        End::Entries => "all entries made",
-        End::Time => "time is up",
-        End::Quiet => "nothing more to do",
-        End::Violation => "an invariant broke",
-        End::Interrupted => "interrupted",
-    };
-    writeln!(
-        out,
-        "{} on {} nodes, seed {}",
-        spec.algorithm,
-        grouped(spec.nodes.into()),
-        setup.seed
-    )?;
-    writeln!(
-        out,
-        "ended       at {} after {} events: {end}",
-        number(report.time),
-        grouped(report.events)
-    )?;
-    let kinds: Vec<String> = report
-        .by_kind
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(kind, count)| format!("{kind} {}", grouped(*count)))
-        .collect();
-    writeln!(
-        out,
-        "entries     {}, {} still waiting",
-        grouped(report.entries),
-        grouped(report.waiting)
-    )?;
-    writeln!(
-        out,
-        "messages    {} ({}), {} per entry",
-        grouped(report.messages),
-        if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") },
-        maybe(report.messages_per_entry)
-    )?;
-    writeln!(out, "delay       {} T from a release to the next entry", maybe(report.delay))?;
-    writeln!(
-        out,
-        "response    mean {}, p99 {}, longest wait {}",
-        maybe(report.response_mean),
-        maybe(report.response_p99),
-        number(report.longest_wait)
-    )?;
-    writeln!(
-        out,
-        "throughput  {} entries per unit of time, {} of the bound 1/(T+E)",
-        maybe(report.throughput),
-        maybe(report.throughput_of_bound)
-    )?;
-    writeln!(
-        out,
-        "fairness    Jain {}, most bypasses {}",
-        maybe(report.fairness),
-        grouped(report.most_bypasses.into())
-    )?;
-    match &report.violation {
-        None => writeln!(out, "verdict     no invariant broke")?,
-        Some(violation) => writeln!(
-            out,
-            "violation   {} at {}: {}",
-            violation.invariant, violation.at, violation.what
-        )?,
-    }
-    Ok(())
 }

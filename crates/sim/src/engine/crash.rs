@@ -1,6 +1,6 @@
 //! A node stops for ever: what that changes for the others and for the monitors.
 
-use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
+use catraca_core::{Algorithm, Input, NodeId, Phase};
 use catraca_trace as trace;
 
 use super::{Event, Simulation, Site};
@@ -20,11 +20,13 @@ impl<A: Algorithm> Simulation<'_, A> {
         }
         match phase {
             Phase::Idle => {}
-            Phase::Waiting => self.bypass.forget(node),
-            Phase::Inside => {
-                self.capacity.leave(node, &Claim::single());
-                self.metrics.leave(now, self.bypass.waiting() > 0);
+            Phase::Waiting => {
+                self.bypass.forget(node);
+                if let Some(sets) = &mut self.sets {
+                    sets.concurrency.forget(now, node);
+                }
             }
+            Phase::Inside => self.leave(now, node),
         }
         if phase != Phase::Idle && matches!(self.setup.workload.arrivals, Arrivals::Serial { .. }) {
             self.plan_next_arrival(now);

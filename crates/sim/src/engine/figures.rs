@@ -23,6 +23,9 @@ impl<A: Algorithm> Simulation<'_, A> {
             self.metrics.wait(wait);
             self.expect(now, |sim| sim.bypass.still_waits(node));
         }
+        if let Some(sets) = &mut self.sets {
+            sets.concurrency.count_until(now);
+        }
         if end == End::Quiet {
             self.expect(now, |_| nobody_waits(waiting.iter().copied()));
         }
@@ -37,6 +40,11 @@ impl<A: Algorithm> Simulation<'_, A> {
             hold: self.setup.workload.hold.mean(),
         };
         let messages: u64 = metrics.sent.iter().sum();
+        let between = self.setup.clusters.as_ref().map(|_| metrics.between);
+        let within = between.map(|between| messages - between);
+        let per_entry =
+            |count: u64| (metrics.entries > 0).then(|| count as f64 / metrics.entries as f64);
+        let concurrency = self.sets.as_ref().and_then(|sets| sets.concurrency.means(frame.window));
         let throughput = frame.throughput(metrics.entries);
         let shares = self.sites.iter().filter(|site| site.alive).map(|site| site.entries.into());
         Report {
@@ -46,8 +54,11 @@ impl<A: Algorithm> Simulation<'_, A> {
             entries: metrics.entries,
             messages,
             by_kind: A::Message::KINDS.iter().copied().zip(metrics.sent.iter().copied()).collect(),
-            messages_per_entry: (metrics.entries > 0)
-                .then(|| messages as f64 / metrics.entries as f64),
+            messages_per_entry: per_entry(messages),
+            messages_within: within,
+            messages_between: between,
+            messages_within_per_entry: within.and_then(per_entry),
+            messages_between_per_entry: between.and_then(per_entry),
             delay: metrics.mean_delay().and_then(|delay| frame.in_latencies(delay)),
             response_mean: metrics.mean_response(),
             response_p99: metrics.response_p99(),
@@ -55,9 +66,28 @@ impl<A: Algorithm> Simulation<'_, A> {
             throughput,
             throughput_of_bound: throughput.map(|throughput| frame.of_bound(throughput)),
             fairness: jain(shares),
+            cluster_fairness: self.cluster_fairness(),
+            concurrency: concurrency.map(|(inside, _)| inside),
+            concurrency_possible: concurrency.map(|(_, possible)| possible),
             most_bypasses: self.bypass.most(),
             waiting,
             violation: self.violation,
         }
+    }
+
+    /// Over the entries per member, of the members that are alive.
+    fn cluster_fairness(&self) -> Option<f64> {
+        let clusters = self.setup.clusters.as_ref()?;
+        let mut shares = vec![(0.0, 0.0); clusters.count() as usize];
+        for node in NodeId::all(self.setup.spec.nodes) {
+            let site = &self.sites[node.index()];
+            if site.alive {
+                let (entries, members) = &mut shares[clusters.of(node) as usize];
+                *entries += f64::from(site.entries);
+                *members += 1.0;
+            }
+        }
+        let living = shares.iter().filter(|(_, members)| *members > 0.0);
+        jain(living.map(|(entries, members)| entries / members))
     }
 }

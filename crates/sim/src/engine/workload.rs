@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
 
-use super::{Event, Simulation};
+use super::{Event, Simulation, Wish};
 use crate::distribution::Distribution;
 use crate::time::Time;
 use crate::workload::Arrivals;
@@ -34,8 +34,8 @@ impl<A: Algorithm> Simulation<'_, A> {
                 }
             }
             Arrivals::Schedule(requests) => {
-                for &(at, node) in requests {
-                    self.queue.push(at, Event::Arrive(node));
+                for (number, request) in (0..).zip(requests) {
+                    self.queue.push(request.at, Event::Scheduled(number));
                 }
             }
         }
@@ -46,7 +46,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         if let Some(next) = self.next_of_first_round(node.0 + 1) {
             self.queue.push_first(Event::FirstRound(next));
         }
-        self.arrive(now, node);
+        self.arrive(now, node, None);
     }
 
     fn next_of_first_round(&self, from: u32) -> Option<NodeId> {
@@ -59,26 +59,47 @@ impl<A: Algorithm> Simulation<'_, A> {
     }
 
     /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
-    pub(super) fn arrive(&mut self, now: Time, node: NodeId) {
+    pub(super) fn arrive(&mut self, now: Time, node: NodeId, claim: Option<Claim>) {
         if !self.sites[node.index()].alive {
             return;
         }
         if self.sites[node.index()].phase == Phase::Idle {
-            self.ask(now, node, now);
+            self.ask(now, node, Wish { since: now, claim });
         } else {
-            self.backlog.entry(node).or_default().push_back(now);
+            self.backlog.entry(node).or_default().push_back(Wish { since: now, claim });
         }
     }
 
-    fn ask(&mut self, now: Time, node: NodeId, since: Time) {
+    pub(super) fn arrive_as_scheduled(&mut self, now: Time, number: u32) {
+        if let Arrivals::Schedule(requests) = &self.setup.workload.arrivals {
+            let request = &requests[number as usize];
+            self.arrive(now, request.node, request.claim.clone());
+        }
+    }
+
+    fn ask(&mut self, now: Time, node: NodeId, wish: Wish) {
         let site = &mut self.sites[node.index()];
         site.phase = Phase::Waiting;
-        site.asked_at = since;
+        site.asked_at = wish.since;
         if let Some(rounds) = self.rounds.get_mut(node.index()) {
             *rounds -= 1;
         }
         self.bypass.ask(node);
-        self.step(now, node, Input::Request(Claim::single()), None);
+        let claim = self.choose_claim(node, wish.claim);
+        if let Some(sets) = &mut self.sets {
+            sets.concurrency.ask(now, node, &claim);
+        }
+        self.step(now, node, Input::Request(claim), None);
+    }
+
+    /// Whoever is inside is so no longer, by its will or by a crash.
+    pub(super) fn leave(&mut self, now: Time, node: NodeId) {
+        let claim = self.claim_of(node);
+        self.capacity.leave(node, &claim);
+        if let Some(sets) = &mut self.sets {
+            sets.concurrency.leave(now, &claim);
+        }
+        self.metrics.leave(now, self.bypass.waiting() > 0);
     }
 
     pub(super) fn release(&mut self, now: Time, node: NodeId) {
@@ -87,11 +108,10 @@ impl<A: Algorithm> Simulation<'_, A> {
             return;
         }
         site.phase = Phase::Idle;
-        self.capacity.leave(node, &Claim::single());
-        self.metrics.leave(now, self.bypass.waiting() > 0);
+        self.leave(now, node);
         self.step(now, node, Input::Release, None);
-        if let Some(since) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
-            self.ask(now, node, since);
+        if let Some(wish) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
+            self.ask(now, node, wish);
         }
         match self.setup.workload.arrivals {
             Arrivals::Closed { think, .. } if self.has_rounds(node) => {
@@ -126,17 +146,17 @@ impl<A: Algorithm> Simulation<'_, A> {
         match self.setup.workload.arrivals {
             Arrivals::Serial { .. } => {
                 let node = self.draw_alive();
-                self.arrive(now, node);
+                self.arrive(now, node, None);
             }
             Arrivals::Open { .. } => {
                 let node = self.draw_alive();
                 self.plan_next_arrival(now);
-                self.arrive(now, node);
+                self.arrive(now, node, None);
             }
             Arrivals::Bursts { size, .. } => {
                 self.plan_next_arrival(now);
                 for node in self.draw_distinct(size) {
-                    self.arrive(now, node);
+                    self.arrive(now, node, None);
                 }
             }
             Arrivals::Closed { .. } | Arrivals::Schedule(_) => {}
@@ -145,6 +165,9 @@ impl<A: Algorithm> Simulation<'_, A> {
 
     /// A node that is alive. Setups in which everybody crashes are refused, so there is one.
     fn draw_alive(&mut self) -> NodeId {
+        if let Some(locality) = &mut self.locality {
+            return locality.draw(&mut self.random, |node| self.sites[node.index()].alive);
+        }
         loop {
             let node = NodeId(self.random.below(u64::from(self.setup.spec.nodes)) as u32);
             if self.sites[node.index()].alive {

@@ -24,6 +24,7 @@ impl Capacity {
     }
 
     pub(crate) fn enter(&mut self, node: NodeId, claim: &Claim) -> Result<(), Broken> {
+        let is_one_of_many = self.capacity.len() > 1;
         for &resource in claim.resources() {
             let index = resource.0 as usize;
             let holders = &mut self.holders[index];
@@ -31,7 +32,14 @@ impl Capacity {
             if holders.len() > self.capacity[index] as usize {
                 let others: Vec<String> =
                     holders.iter().filter(|&&other| other != node).map(NodeId::to_string).collect();
-                let what = format!("node {node} enters while node {} is inside", others.join(", "));
+                let others = others.join(", ");
+                let what = if is_one_of_many {
+                    format!(
+                        "node {node} enters with resource {resource} while node {others} has it"
+                    )
+                } else {
+                    format!("node {node} enters while node {others} is inside")
+                };
                 return Err(Broken { invariant: property::MUTUAL_EXCLUSION, what });
             }
         }
@@ -68,6 +76,9 @@ mod tests {
         let mut capacity = Capacity::new(vec![1, 1]);
         assert_eq!(capacity.enter(NodeId(0), &Claim::of([ResourceId(0)])), Ok(()));
         assert_eq!(capacity.enter(NodeId(1), &Claim::of([ResourceId(1)])), Ok(()));
-        assert!(capacity.enter(NodeId(2), &Claim::of([ResourceId(0), ResourceId(1)])).is_err());
+        capacity.leave(NodeId(0), &Claim::of([ResourceId(0)]));
+        let both = Claim::of([ResourceId(0), ResourceId(1)]);
+        let broken = capacity.enter(NodeId(2), &both).unwrap_err();
+        assert_eq!(broken.what, "node 2 enters with resource 1 while node 1 has it");
     }
 }

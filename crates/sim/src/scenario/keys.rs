@@ -37,6 +37,19 @@ const fn many(
 pub const KEYS: &[Key] = &[
     one("algorithm", "algorithm", "NAME", "Which algorithm; 'catraca algorithms' lists them"),
     one("nodes", "nodes", "N", "How many nodes [default: 5]"),
+    one("resources", "resources", "N", "How many resources are guarded [default: 1]"),
+    one(
+        "clusters",
+        "clusters",
+        "SHAPE",
+        "The clusters of the nodes: 4x8, sizes as in 3,3,2, or members as in 0,1,2|5,3,4",
+    ),
+    one(
+        "max-preempt",
+        "max-preempt",
+        "N",
+        "For algorithms on clusters: how often in a row the own cluster goes first",
+    ),
     one("tree", "tree", "SHAPE", "For raymond: binary, star, chain, or parents as in -,0,0,1"),
     one("quorum", "quorum", "KIND", "For maekawa: grid or plane"),
     one(
@@ -69,8 +82,31 @@ pub const KEYS: &[Key] = &[
     one("workload.rate", "rate", "R", "open: requests per unit of time, over the whole group"),
     one("workload.burst", "burst", "N", "bursts: how many nodes ask at once"),
     one("workload.every", "every", "TIME", "bursts: from one to the next"),
-    many("workload.schedule", "request", "'NODE at TIME'", "schedule: one request"),
+    many(
+        "workload.schedule",
+        "request",
+        "'NODE at TIME'",
+        "schedule: one request, '2 at 1.5' or '2 at 1.5 for 0,3' with its resources",
+    ),
     one("workload.hold", "hold", "DIST", "How long a node stays inside [default: 1]"),
+    one(
+        "workload.claim",
+        "claim",
+        "SIZE",
+        "How many resources a request asks for, 2 or 1..3 [default: 1]",
+    ),
+    one(
+        "workload.skew",
+        "skew",
+        "S",
+        "How unequally popular the resources are: the exponent of Zipf's law [default: 0]",
+    ),
+    one(
+        "workload.locality",
+        "locality",
+        "P",
+        "serial, open: the share of requests from the cluster of the request before, 0 to 1",
+    ),
     one(
         "network.delay",
         "delay",
@@ -78,12 +114,8 @@ pub const KEYS: &[Key] = &[
         "How long a message takes: constant:1, uniform:0.5..1.5, exp:1 [default: constant:1]",
     ),
     one("network.order", "order", "ORDER", "fifo or any [default: what the algorithm needs]"),
-    many(
-        "network.clusters",
-        "cluster",
-        "SIZE",
-        "A cluster of so many nodes; clusters take the nodes in order",
-    ),
+    one("network.lan", "lan", "DIST", "How long a message takes within a cluster [default: 1]"),
+    one("network.wan", "wan", "DIST", "How long a message takes between clusters [default: 1]"),
     many(
         "network.matrix",
         "matrix",

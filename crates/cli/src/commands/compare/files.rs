@@ -51,9 +51,11 @@ pub(super) fn csv(rows: &[Row]) -> String {
     let mut text = String::from(
         "algorithm,nodes,load,messages_per_entry,theory_min,theory_max,s2,delay,response_mean,\
          response_p99,longest_wait,throughput,throughput_of_bound,fairness,most_bypasses,entries,\
-         messages,seed\n",
+         messages,concurrency,concurrency_possible,messages_within,messages_between,\
+         messages_between_per_entry,cluster_fairness,seed\n",
     );
     let plain = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+    let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
     for row in rows {
         let (record, report) = (record(row), &row.report);
         let cells = [
@@ -74,6 +76,12 @@ pub(super) fn csv(rows: &[Row]) -> String {
             report.most_bypasses.to_string(),
             report.entries.to_string(),
             report.messages.to_string(),
+            plain(report.concurrency),
+            plain(report.concurrency_possible),
+            whole(report.messages_within),
+            whole(report.messages_between),
+            plain(report.messages_between_per_entry),
+            plain(report.cluster_fairness),
             row.job.scenario.value("run.seed").unwrap_or_default().to_string(),
         ];
         text.push_str(&cells.join(","));

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use catraca_algorithms::{Load, Range};
-use catraca_sim::{Comparison, LoadKind, Row};
+use catraca_sim::{Comparison, Distribution, LoadKind, Report, Row};
 
 use crate::Outcome;
 use crate::table::{Align, Table, grouped, maybe, number};
@@ -17,17 +17,21 @@ pub(super) fn print(
     writeln!(
         out,
         "T = {} (a message, {}), E = {} (inside, {}), seed {}\n",
-        number(comparison.delay.mean()),
-        comparison.delay,
+        number(rows.first().map_or(comparison.delay.mean(), |row| row.job.latency())),
+        travel(comparison),
         number(comparison.hold.mean()),
         comparison.hold,
         comparison.seed
     )?;
     let groups = groups(rows);
-    for line in table(&groups).lines() {
+    for line in table(&groups, comparison).lines() {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "\n{LEGEND}")?;
+    for (_, _, legend) in more_columns(comparison) {
+        writeln!(out, "{legend}")?;
+    }
+    writeln!(out)?;
     if kinds {
         for line in kinds_table(&groups).lines() {
             writeln!(out, "{line}")?;
@@ -44,8 +48,48 @@ const LEGEND: &str = "\
 msgs: messages per entry, measured; theory: the formula evaluated; S2: what the chapter's table
 claims, where it differs from what was measured by more than 5 %. delay: from a release to the next
 entry, in T. resp, p99, longest: from request to entry. thrput: part of the bound 1/(T+E).
-Jain: fairness over nodes, 1 is best. bypass: the most later requests that overtook one.
-";
+Jain: fairness over nodes, 1 is best. bypass: the most later requests that overtook one.";
+
+/// A column that not every table has: its name, its figure, and what it means.
+type Column = (&'static str, fn(&Report) -> Option<f64>, &'static str);
+
+const INSIDE: Column = (
+    "inside",
+    |report| report.concurrency,
+    "inside: the mean number of nodes inside at the same time.",
+);
+
+const POSSIBLE: Column = (
+    "possible",
+    |report| report.concurrency_possible,
+    "possible: how many could have been, with the waiting requests that meet nobody let in too.",
+);
+
+const BETWEEN: Column = (
+    "between",
+    |report| report.messages_between_per_entry,
+    "between: messages between clusters per entry.",
+);
+
+fn more_columns(comparison: &Comparison) -> Vec<Column> {
+    let mut columns = Vec::new();
+    if comparison.resources.is_some_and(|resources| resources > 1) {
+        columns.extend([INSIDE, POSSIBLE]);
+    }
+    if comparison.clusters.is_some() {
+        columns.push(BETWEEN);
+    }
+    columns
+}
+
+/// How long messages take, in words.
+fn travel(comparison: &Comparison) -> String {
+    let or_one = |said: Option<Distribution>| said.map_or("1".to_string(), |one| one.to_string());
+    match (comparison.lan, comparison.wan) {
+        (None, None) => comparison.delay.to_string(),
+        (lan, wan) => format!("{} within clusters, {} between", or_one(lan), or_one(wan)),
+    }
+}
 
 /// The rows that can be compared with each other: those of one load and one size.
 fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
@@ -61,9 +105,10 @@ fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
     groups
 }
 
-fn table(groups: &[Vec<&Row>]) -> Table {
+fn table(groups: &[Vec<&Row>], comparison: &Comparison) -> Table {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    let more = more_columns(comparison);
+    let mut columns = vec![
         ("load", Left),
         ("N", Right),
         ("algorithm", Left),
@@ -77,11 +122,14 @@ fn table(groups: &[Vec<&Row>]) -> Table {
         ("thrput", Right),
         ("Jain", Right),
         ("bypass", Right),
-    ]);
+    ];
+    columns.extend(more.iter().map(|(name, _, _)| (*name, Right)));
+    let mut table = Table::new(&columns);
     for group in groups {
         table.gap();
         for row in group {
-            table.row(names(row).into_iter().chain(figures(row)).collect());
+            let more = more.iter().map(|(_, figure, _)| maybe(figure(&row.report)));
+            table.row(names(row).into_iter().chain(figures(row)).chain(more).collect());
         }
     }
     table

@@ -1,0 +1,124 @@
+//! Broken variants of Bouabdallah-Laforest.
+
+use catraca_core::{Algorithm, Claim, Effects, NodeId, property};
+
+use super::{Caught, Mutation};
+use crate::bouabdallah_laforest::{BouabdallahLaforest, Msg, Sharing};
+
+pub(crate) const ALL: &[&dyn Mutation<BouabdallahLaforest>] =
+    &[&GivesWhileUsing, &ForgetsQuestion, &PassesBeforeAcks, &NotLast];
+
+/// Answers with tokens that it uses.
+struct GivesWhileUsing;
+
+impl Mutation<BouabdallahLaforest> for GivesWhileUsing {
+    fn name(&self) -> &'static str {
+        "gives-while-using"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node that is asked for tokens that it uses gives them at once"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    }
+
+    fn on_message(
+        &self,
+        node: &mut BouabdallahLaforest,
+        config: &Sharing,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        let locked = node.locked;
+        if let Msg::Inquire(wanted) = &message {
+            // Tokens that are still to come cannot be given.
+            node.locked &= wanted.resources().iter().any(|wanted| !node.present.contains(wanted));
+        }
+        node.on_message(config, from, message, out);
+        node.locked |= locked;
+    }
+}
+
+/// Does not remember who asked for tokens that it uses.
+struct ForgetsQuestion;
+
+impl Mutation<BouabdallahLaforest> for ForgetsQuestion {
+    fn name(&self) -> &'static str {
+        "forgets-question"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node that is asked for tokens that it uses does not send them when it leaves"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
+    fn on_release(&self, node: &mut BouabdallahLaforest, config: &Sharing, out: &mut Effects<Msg>) {
+        node.questions.clear();
+        node.on_release(config, out);
+    }
+}
+
+/// Passes the control token on while its questions travel.
+struct PassesBeforeAcks;
+
+impl Mutation<BouabdallahLaforest> for PassesBeforeAcks {
+    fn name(&self) -> &'static str {
+        "passes-before-acks"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "the control token goes on before those who were asked for tokens have answered"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    }
+
+    fn on_message(
+        &self,
+        node: &mut BouabdallahLaforest,
+        config: &Sharing,
+        from: NodeId,
+        message: Msg,
+        out: &mut Effects<Msg>,
+    ) {
+        node.on_message(config, from, message, out);
+        node.pass_control(out);
+    }
+}
+
+/// Takes tokens without writing itself into the control token.
+struct NotLast;
+
+impl Mutation<BouabdallahLaforest> for NotLast {
+    fn name(&self) -> &'static str {
+        "not-last"
+    }
+
+    fn breaks(&self) -> &'static str {
+        "a node that has the control token already takes tokens and leaves them marked as free"
+    }
+
+    fn caught(&self) -> Caught {
+        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    }
+
+    fn on_request(
+        &self,
+        node: &mut BouabdallahLaforest,
+        config: &Sharing,
+        claim: Claim,
+        out: &mut Effects<Msg>,
+    ) {
+        node.on_request(config, claim.clone(), out);
+        if let Some(control) = &mut node.control {
+            control.last.retain(|resource, _| !claim.contains(*resource));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What nodes ask for, where there is more than one resource.
+
+use catraca_core::{Algorithm, Claim, NodeId};
+
+use super::Simulation;
+use crate::claims::ClaimSource;
+use crate::concurrency::Concurrency;
+use crate::setup::Setup;
+
+/// Kept only for runs on several resources: a run on one has nothing to choose.
+pub(super) struct Sets {
+    /// What each node has asked for last; nothing before the first time.
+    claims: Vec<Claim>,
+    source: ClaimSource,
+    pub(super) concurrency: Concurrency,
+}
+
+impl Sets {
+    pub(super) fn new(setup: &Setup) -> Option<Self> {
+        let spec = &setup.spec;
+        let resources = spec.resource_count();
+        let claim = |node| spec.start.claim_of(node).cloned().unwrap_or(Claim::of([]));
+        (resources > 1).then(|| Sets {
+            claims: NodeId::all(spec.nodes).map(claim).collect(),
+            source: ClaimSource::new(setup.workload.claims, resources),
+            concurrency: Concurrency::new(resources),
+        })
+    }
+}
+
+impl<A: Algorithm> Simulation<'_, A> {
+    /// What `node`, which waits or is inside, has asked for.
+    pub(super) fn claim_of(&self, node: NodeId) -> Claim {
+        match &self.sets {
+            Some(sets) => sets.claims[node.index()].clone(),
+            None => Claim::single(),
+        }
+    }
+
+    /// What `node` asks for now: what was said, or else a draw.
+    pub(super) fn choose_claim(&mut self, node: NodeId, said: Option<Claim>) -> Claim {
+        let Some(sets) = &mut self.sets else { return Claim::single() };
+        let claim = said.unwrap_or_else(|| sets.source.draw(&mut self.random));
+        sets.claims[node.index()] = claim.clone();
+        claim
+    }
+}
