@@ -15,6 +15,10 @@ use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
 use crate::{Outcome, interrupt, progress, value};
 
+/// An algorithm made for sets, one lock for everything, and single locks in ascending order.
+const WAYS_TO_TAKE_SETS: [&str; 3] =
+    ["bouabdallah-laforest", "naimi-trehel", "ordered:naimi-trehel"];
+
 const EXAMPLES: &str = "\
 Examples:
   catraca compare
@@ -27,7 +31,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Which algorithms, separated by commas [default: all].
+    /// Which algorithms, separated by commas; ordered:NAME takes single locks in ascending order
+    /// [default: all; for sets bouabdallah-laforest, one lock for everything, and single locks].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     algorithms: Vec<String>,
     /// How many nodes, separated by commas.
@@ -130,14 +135,23 @@ impl Arguments {
         if broken.is_empty() { Ok(()) } else { Err(Failure::Violation) }
     }
 
+    /// Those that were named; else all, or for sets the three ways of taking them.
+    fn names(&self) -> Vec<String> {
+        let names: Vec<&str> = match self.resources {
+            _ if !self.algorithms.is_empty() => return self.algorithms.clone(),
+            Some(resources) if resources > 1 => WAYS_TO_TAKE_SETS.to_vec(),
+            _ => ENTRIES.iter().map(|entry| entry.name).collect(),
+        };
+        names.into_iter().map(str::to_string).collect()
+    }
+
     fn comparison(&self) -> Comparison {
-        let all = || ENTRIES.iter().map(|entry| entry.name.to_string()).collect();
         let loads = match self.rate {
             Some(rate) => vec![LoadKind::Open(rate)],
             None => self.load.iter().map(|load| LoadKind::Closed(*load)).collect(),
         };
         Comparison {
-            algorithms: if self.algorithms.is_empty() { all() } else { self.algorithms.clone() },
+            algorithms: self.names(),
             nodes: self.nodes.clone(),
             loads,
             tree: self.tree.clone(),
