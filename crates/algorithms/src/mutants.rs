@@ -42,14 +42,8 @@ pub struct Listed {
 
 /// One way to break the algorithm `A`. Every method defaults to the correct behaviour.
 pub trait Mutation<A: Algorithm>: Send + Sync {
-    /// The name on the command line.
-    fn name(&self) -> &'static str;
-
-    /// What is broken, in one sentence.
-    fn breaks(&self) -> &'static str;
-
-    /// What catches it.
-    fn caught(&self) -> Caught;
+    /// What the catalogue says of it.
+    fn listed(&self) -> Listed;
 
     /// Creates a node.
     fn create(&self, me: NodeId, config: &A::Config, start: &Start) -> A {

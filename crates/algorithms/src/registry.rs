@@ -220,12 +220,7 @@ pub fn mutants(name: &str) -> Vec<Listed> {
     impl RegisteredVisitor for List {
         type Output = Vec<Listed>;
         fn visit<A: Registered>(self) -> Vec<Listed> {
-            let listed = |mutation: &&dyn Mutation<A>| Listed {
-                name: mutation.name(),
-                breaks: mutation.breaks(),
-                caught: mutation.caught(),
-            };
-            A::mutations().iter().map(listed).collect()
+            A::mutations().iter().map(|mutation| mutation.listed()).collect()
         }
     }
     visit(name, List).unwrap_or_default()

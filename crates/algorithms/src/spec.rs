@@ -331,7 +331,7 @@ impl<V: Visitor> RegisteredVisitor for Run<'_, V> {
         let Some(name) = &self.spec.mutant else {
             return Ok(self.visitor.visit::<A>(config));
         };
-        let mutation = A::mutations().iter().find(|mutation| mutation.name() == name);
+        let mutation = A::mutations().iter().find(|mutation| mutation.listed().name == name);
         match mutation {
             Some(&mutation) => {
                 Ok(self.visitor.visit::<Mutant<A>>(MutantConfig { config, mutation }))

@@ -2,7 +2,7 @@
 
 use catraca_core::{Algorithm, Effect, Effects, NodeId, Phase, property};
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::bertier::{Bertier, Msg, Teams};
 
 pub(crate) const ALL: &[&dyn Mutation<Bertier>] =
@@ -12,16 +12,12 @@ pub(crate) const ALL: &[&dyn Mutation<Bertier>] =
 struct TokenCloned;
 
 impl Mutation<Bertier> for TokenCloned {
-    fn name(&self) -> &'static str {
-        "token-cloned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder that is asked sends a copy of the token and keeps its own"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "token-cloned",
+            breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
@@ -60,16 +56,12 @@ fn leave(
 struct ForgetsTheRest;
 
 impl Mutation<Bertier> for ForgetsTheRest {
-    fn name(&self) -> &'static str {
-        "forgets-the-rest"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "who sends the token out of the cluster does not ask again for the local queue left behind"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-the-rest",
+            breaks: "who sends the token out of the cluster does not ask again for the local queue left behind",
+            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
@@ -81,16 +73,12 @@ impl Mutation<Bertier> for ForgetsTheRest {
 struct ForgetsRemote;
 
 impl Mutation<Bertier> for ForgetsRemote {
-    fn name(&self) -> &'static str {
-        "forgets-remote"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the remote node that a local one overtakes is not passed on with the token"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-remote",
+            breaks: "the remote node that a local one overtakes is not passed on with the token",
+            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
@@ -105,16 +93,12 @@ impl Mutation<Bertier> for ForgetsRemote {
 struct ForgetsThatItLeft;
 
 impl Mutation<Bertier> for ForgetsThatItLeft {
-    fn name(&self) -> &'static str {
-        "forgets-that-it-left"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the last of a cluster that sends the token away takes local requests as if it would return"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NO_ANOMALY }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-that-it-left",
+            breaks: "the last of a cluster that sends the token away takes local requests as if it would return",
+            caught: Caught { nodes: 2, requests: 1, property: property::NO_ANOMALY },
+        }
     }
 
     fn on_message(

@@ -2,7 +2,7 @@
 
 use catraca_core::{Algorithm, Claim, Effects, NodeId, property};
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::bouabdallah_laforest::{BouabdallahLaforest, Msg, Sharing};
 
 pub(crate) const ALL: &[&dyn Mutation<BouabdallahLaforest>] =
@@ -12,16 +12,12 @@ pub(crate) const ALL: &[&dyn Mutation<BouabdallahLaforest>] =
 struct GivesWhileUsing;
 
 impl Mutation<BouabdallahLaforest> for GivesWhileUsing {
-    fn name(&self) -> &'static str {
-        "gives-while-using"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that is asked for tokens that it uses gives them at once"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "gives-while-using",
+            breaks: "a node that is asked for tokens that it uses gives them at once",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -46,16 +42,12 @@ impl Mutation<BouabdallahLaforest> for GivesWhileUsing {
 struct ForgetsQuestion;
 
 impl Mutation<BouabdallahLaforest> for ForgetsQuestion {
-    fn name(&self) -> &'static str {
-        "forgets-question"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that is asked for tokens that it uses does not send them when it leaves"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-question",
+            breaks: "a node that is asked for tokens that it uses does not send them when it leaves",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut BouabdallahLaforest, config: &Sharing, out: &mut Effects<Msg>) {
@@ -68,16 +60,12 @@ impl Mutation<BouabdallahLaforest> for ForgetsQuestion {
 struct PassesBeforeAcks;
 
 impl Mutation<BouabdallahLaforest> for PassesBeforeAcks {
-    fn name(&self) -> &'static str {
-        "passes-before-acks"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the control token goes on before those who were asked for tokens have answered"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "passes-before-acks",
+            breaks: "the control token goes on before those who were asked for tokens have answered",
+            caught: Caught { nodes: 2, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -97,16 +85,12 @@ impl Mutation<BouabdallahLaforest> for PassesBeforeAcks {
 struct NotLast;
 
 impl Mutation<BouabdallahLaforest> for NotLast {
-    fn name(&self) -> &'static str {
-        "not-last"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that has the control token already takes tokens and leaves them marked as free"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "not-last",
+            breaks: "a node that has the control token already takes tokens and leaves them marked as free",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_request(

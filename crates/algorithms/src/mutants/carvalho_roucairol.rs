@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Claim, Effect, Effects, NodeId, Phase, Stamp, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::carvalho_roucairol::{CarvalhoRoucairol, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<CarvalhoRoucairol>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<CarvalhoRoucairol>] =
 struct KeepsAuthorisationAfterReply;
 
 impl Mutation<CarvalhoRoucairol> for KeepsAuthorisationAfterReply {
-    fn name(&self) -> &'static str {
-        "keeps-authorisation-after-reply"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that answers a request keeps the permission that it gives away"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "keeps-authorisation-after-reply",
+            breaks: "a node that answers a request keeps the permission that it gives away",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -47,16 +43,12 @@ impl Mutation<CarvalhoRoucairol> for KeepsAuthorisationAfterReply {
 struct NoReask;
 
 impl Mutation<CarvalhoRoucairol> for NoReask {
-    fn name(&self) -> &'static str {
-        "no-reask"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a waiting node that yields a permission does not ask for it again"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "no-reask",
+            breaks: "a waiting node that yields a permission does not ask for it again",
+            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -101,16 +93,12 @@ impl FenceFromRequest {
 }
 
 impl Mutation<CarvalhoRoucairol> for FenceFromRequest {
-    fn name(&self) -> &'static str {
-        "fence-from-request"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the fence is made of the request's time instead of a new time on entry"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 2, property: property::FENCES_INCREASE }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "fence-from-request",
+            breaks: "the fence is made of the request's time instead of a new time on entry",
+            caught: Caught { nodes: 2, requests: 2, property: property::FENCES_INCREASE },
+        }
     }
 
     fn on_request(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, NodeId, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::coordinator::{Coordinator, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Coordinator>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<Coordinator>] =
 struct GrantsWithoutWaiting;
 
 impl Mutation<Coordinator> for GrantsWithoutWaiting {
-    fn name(&self) -> &'static str {
-        "grants-without-waiting"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the coordinator grants a request although somebody is inside"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "grants-without-waiting",
+            breaks: "the coordinator grants a request although somebody is inside",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -44,16 +40,12 @@ impl Mutation<Coordinator> for GrantsWithoutWaiting {
 struct ForgetsQueueOnRelease;
 
 impl Mutation<Coordinator> for ForgetsQueueOnRelease {
-    fn name(&self) -> &'static str {
-        "forgets-queue-on-release"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a release does not let the next one in"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-queue-on-release",
+            breaks: "a release does not let the next one in",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::lamport::{Lamport, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Lamport>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<Lamport>] =
 struct EntersUnheard;
 
 impl Mutation<Lamport> for EntersUnheard {
-    fn name(&self) -> &'static str {
-        "enters-unheard"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node enters as soon as it heads its own queue, without having heard from the others"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "enters-unheard",
+            breaks: "a node enters as soon as it heads its own queue, without having heard from the others",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_request(
@@ -43,16 +39,12 @@ impl Mutation<Lamport> for EntersUnheard {
 struct NoTieBreak;
 
 impl Mutation<Lamport> for NoTieBreak {
-    fn name(&self) -> &'static str {
-        "no-tie-break"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "two requests with the same time each head their own queue; the ids do not decide"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "no-tie-break",
+            breaks: "two requests with the same time each head their own queue; the ids do not decide",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -75,16 +67,12 @@ impl Mutation<Lamport> for NoTieBreak {
 struct OnlyRequestsCount;
 
 impl Mutation<Lamport> for OnlyRequestsCount {
-    fn name(&self) -> &'static str {
-        "only-requests-count"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "for rule L1 a node counts only the REQUESTs of the others, as S2 words it, not any message"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "only-requests-count",
+            breaks: "for rule L1 a node counts only the REQUESTs of the others, as S2 words it, not any message",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -111,16 +99,12 @@ impl Mutation<Lamport> for OnlyRequestsCount {
 struct ReleaseNotSent;
 
 impl Mutation<Lamport> for ReleaseNotSent {
-    fn name(&self) -> &'static str {
-        "release-not-sent"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that leaves does not tell the others"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "release-not-sent",
+            breaks: "a node that leaves does not tell the others",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut Lamport, config: &Members, _out: &mut Effects<Msg>) {

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, Fence, NodeId, Phase, Stamp, property};
 use catraca_topology::Quorums;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::maekawa::{Maekawa, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Maekawa>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<Maekawa>] =
 struct NoDisplacedFailed;
 
 impl Mutation<Maekawa> for NoDisplacedFailed {
-    fn name(&self) -> &'static str {
-        "no-displaced-failed"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "the best of the waiting requests is not told when a better one displaces it"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 4, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "no-displaced-failed",
+            breaks: "the best of the waiting requests is not told when a better one displaces it",
+            caught: Caught { nodes: 4, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -48,16 +44,12 @@ impl Mutation<Maekawa> for NoDisplacedFailed {
 struct DeafToFailed;
 
 impl Mutation<Maekawa> for DeafToFailed {
-    fn name(&self) -> &'static str {
-        "deaf-to-failed"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a requester never yields, because it takes no notice of FAILED"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "deaf-to-failed",
+            breaks: "a requester never yields, because it takes no notice of FAILED",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -78,16 +70,12 @@ impl Mutation<Maekawa> for DeafToFailed {
 struct GrantWhileLocked;
 
 impl Mutation<Maekawa> for GrantWhileLocked {
-    fn name(&self) -> &'static str {
-        "grant-while-locked"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an arbiter that is locked for one request grants to others too"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "grant-while-locked",
+            breaks: "an arbiter that is locked for one request grants to others too",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -112,16 +100,12 @@ impl Mutation<Maekawa> for GrantWhileLocked {
 struct YieldInside;
 
 impl Mutation<Maekawa> for YieldInside {
-    fn name(&self) -> &'static str {
-        "yield-inside"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node yields to an INQUIRE while it is inside"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "yield-inside",
+            breaks: "a node yields to an INQUIRE while it is inside",
+            caught: Caught { nodes: 3, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -145,16 +129,12 @@ impl Mutation<Maekawa> for YieldInside {
 struct FenceNotReturned;
 
 impl Mutation<Maekawa> for FenceNotReturned {
-    fn name(&self) -> &'static str {
-        "fence-not-returned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a RELEASE does not bring the new fence to the arbiters"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::FENCES_INCREASE }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "fence-not-returned",
+            breaks: "a RELEASE does not bring the new fence to the arbiters",
+            caught: Caught { nodes: 3, requests: 1, property: property::FENCES_INCREASE },
+        }
     }
 
     fn on_message(

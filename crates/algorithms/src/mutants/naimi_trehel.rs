@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, Fence, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::naimi_trehel::{Msg, NaimiTrehel};
 
 pub(crate) const ALL: &[&dyn Mutation<NaimiTrehel>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<NaimiTrehel>] =
 struct TokenCloned;
 
 impl Mutation<NaimiTrehel> for TokenCloned {
-    fn name(&self) -> &'static str {
-        "token-cloned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder that is asked sends a copy of the token and keeps its own"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "token-cloned",
+            breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
@@ -46,17 +42,13 @@ impl Mutation<NaimiTrehel> for TokenCloned {
 struct NextOverwritten;
 
 impl Mutation<NaimiTrehel> for NextOverwritten {
-    fn name(&self) -> &'static str {
-        "next-overwritten"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a root that is waiting or inside does not point to whoever asks it, and forgets all but \
-         the last of them"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "next-overwritten",
+            breaks: "a root that is waiting or inside does not point to whoever asks it, and forgets all but \
+         the last of them",
+            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut NaimiTrehel, config: &Members, out: &mut Effects<Msg>) {
@@ -85,16 +77,12 @@ impl Mutation<NaimiTrehel> for NextOverwritten {
 struct FenceLeftBehind;
 
 impl Mutation<NaimiTrehel> for FenceLeftBehind {
-    fn name(&self) -> &'static str {
-        "fence-left-behind"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that gets the token begins to count entries anew"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "fence-left-behind",
+            breaks: "a node that gets the token begins to count entries anew",
+            caught: Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
+        }
     }
 
     fn on_message(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, Fence, NodeId, property};
 use catraca_topology::Tree;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::raymond::{Msg, Raymond};
 
 pub(crate) const ALL: &[&dyn Mutation<Raymond>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<Raymond>] =
 struct TokenCloned;
 
 impl Mutation<Raymond> for TokenCloned {
-    fn name(&self) -> &'static str {
-        "token-cloned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder that is asked sends a copy of the token and keeps its own"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "token-cloned",
+            breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
@@ -46,16 +42,12 @@ impl Mutation<Raymond> for TokenCloned {
 struct ForgetsToAskAgain;
 
 impl Mutation<Raymond> for ForgetsToAskAgain {
-    fn name(&self) -> &'static str {
-        "forgets-to-ask-again"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a leaving node sends no request behind the token for the rest of its queue"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-to-ask-again",
+            breaks: "a leaving node sends no request behind the token for the rest of its queue",
+            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_release(&self, node: &mut Raymond, _config: &Tree, out: &mut Effects<Msg>) {
@@ -68,16 +60,12 @@ impl Mutation<Raymond> for ForgetsToAskAgain {
 struct FenceLeftBehind;
 
 impl Mutation<Raymond> for FenceLeftBehind {
-    fn name(&self) -> &'static str {
-        "fence-left-behind"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node that gets the token begins to count entries anew"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "fence-left-behind",
+            breaks: "a node that gets the token begins to count entries anew",
+            caught: Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
+        }
     }
 
     fn on_message(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::ricart_agrawala::{Msg, RicartAgrawala};
 
 pub(crate) const ALL: &[&dyn Mutation<RicartAgrawala>] = &[&NoTieBreak, &ReplyWhileInside];
@@ -12,16 +12,12 @@ pub(crate) const ALL: &[&dyn Mutation<RicartAgrawala>] = &[&NoTieBreak, &ReplyWh
 struct NoTieBreak;
 
 impl Mutation<RicartAgrawala> for NoTieBreak {
-    fn name(&self) -> &'static str {
-        "no-tie-break"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "two requests with the same time answer each other; the ids do not decide"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "no-tie-break",
+            breaks: "two requests with the same time answer each other; the ids do not decide",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(
@@ -43,16 +39,12 @@ impl Mutation<RicartAgrawala> for NoTieBreak {
 struct ReplyWhileInside;
 
 impl Mutation<RicartAgrawala> for ReplyWhileInside {
-    fn name(&self) -> &'static str {
-        "reply-while-inside"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node answers requests while it is inside"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "reply-while-inside",
+            breaks: "a node answers requests while it is inside",
+            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+        }
     }
 
     fn on_message(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, NodeId, Start, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::singhal::{Msg, Singhal, Site};
 
 pub(crate) const ALL: &[&dyn Mutation<Singhal>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<Singhal>] =
 struct NoStaircase;
 
 impl Mutation<Singhal> for NoStaircase {
-    fn name(&self) -> &'static str {
-        "no-staircase"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "at the start everybody takes everybody for idle, so a requester asks nobody"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "no-staircase",
+            breaks: "at the start everybody takes everybody for idle, so a requester asks nobody",
+            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn create(&self, me: NodeId, config: &Members, start: &Start) -> Singhal {
@@ -38,16 +34,12 @@ impl Mutation<Singhal> for NoStaircase {
 struct TokenCloned;
 
 impl Mutation<Singhal> for TokenCloned {
-    fn name(&self) -> &'static str {
-        "token-cloned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder that is asked sends a copy of the token and keeps its own"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "token-cloned",
+            breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
@@ -71,16 +63,12 @@ impl Mutation<Singhal> for TokenCloned {
 struct NeverAsksBack;
 
 impl Mutation<Singhal> for NeverAsksBack {
-    fn name(&self) -> &'static str {
-        "never-asks-back"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a waiting node does not ask a requester that it had taken for idle"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "never-asks-back",
+            breaks: "a waiting node does not ask a requester that it had taken for idle",
+            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -103,16 +91,12 @@ impl Mutation<Singhal> for NeverAsksBack {
 struct DropsOutdated;
 
 impl Mutation<Singhal> for DropsOutdated {
-    fn name(&self) -> &'static str {
-        "drops-outdated"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a request that the token was faster than is dropped, as the usual rules have it"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "drops-outdated",
+            breaks: "a request that the token was faster than is dropped, as the usual rules have it",
+            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(
@@ -134,16 +118,12 @@ impl Mutation<Singhal> for DropsOutdated {
 struct LearnsOnLeaving;
 
 impl Mutation<Singhal> for LearnsOnLeaving {
-    fn name(&self) -> &'static str {
-        "learns-on-leaving"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a node learns from the token on leaving, and forgets who asked while it was inside"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "learns-on-leaving",
+            breaks: "a node learns from the token on leaving, and forgets who asked while it was inside",
+            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+        }
     }
 
     fn on_message(

@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effects, NodeId, Phase, property};
 use catraca_topology::Members;
 
-use super::{Caught, Mutation};
+use super::{Caught, Listed, Mutation};
 use crate::suzuki_kasami::{Msg, SuzukiKasami};
 
 pub(crate) const ALL: &[&dyn Mutation<SuzukiKasami>] =
@@ -13,16 +13,12 @@ pub(crate) const ALL: &[&dyn Mutation<SuzukiKasami>] =
 struct TokenCloned;
 
 impl Mutation<SuzukiKasami> for TokenCloned {
-    fn name(&self) -> &'static str {
-        "token-cloned"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder that is asked sends a copy of the token and keeps its own"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "token-cloned",
+            breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
@@ -43,16 +39,12 @@ impl Mutation<SuzukiKasami> for TokenCloned {
 struct ForgetsServed;
 
 impl Mutation<SuzukiKasami> for ForgetsServed {
-    fn name(&self) -> &'static str {
-        "forgets-served"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "a leaving node does not record its request as served, so it looks unserved to others"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "forgets-served",
+            breaks: "a leaving node does not record its request as served, so it looks unserved to others",
+            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_release(&self, node: &mut SuzukiKasami, config: &Members, out: &mut Effects<Msg>) {
@@ -68,16 +60,12 @@ impl Mutation<SuzukiKasami> for ForgetsServed {
 struct ServesOldRequests;
 
 impl Mutation<SuzukiKasami> for ServesOldRequests {
-    fn name(&self) -> &'static str {
-        "serves-old-requests"
-    }
-
-    fn breaks(&self) -> &'static str {
-        "an idle holder does not look at request numbers and sends the token to one that is served"
-    }
-
-    fn caught(&self) -> Caught {
-        Caught { nodes: 3, requests: 1, property: property::ONE_TOKEN }
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "serves-old-requests",
+            breaks: "an idle holder does not look at request numbers and sends the token to one that is served",
+            caught: Caught { nodes: 3, requests: 1, property: property::ONE_TOKEN },
+        }
     }
 
     fn on_message(
