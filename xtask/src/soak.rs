@@ -11,8 +11,8 @@ use catraca_sim::{Hooks, Random, Scenario, run};
 
 use crate::shell;
 
-/// Explorations that do not end within this many states are reported as cut short.
-const MOST_STATES: u64 = 100_000_000;
+/// Explorations stop at so many bytes of memory, and say how far they got.
+const MOST_MEMORY: u64 = 12 << 30;
 
 pub(crate) fn all(minutes: u64) -> Result<()> {
     shell::run(&format!("cargo run --quiet --release --package xtask -- explore {minutes}"))
@@ -41,11 +41,11 @@ fn explore_groups() -> Result<()> {
 }
 
 fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
-    let options = Options { requests, state_limit: Some(MOST_STATES), ..Options::of(spec)? };
+    let options = Options { requests, memory_limit: Some(MOST_MEMORY), ..Options::of(spec)? };
     let report = check(spec, &options, &mut |_| {})?;
     let verdict = match &report.verdict {
         Verdict::Holds => "holds",
-        Verdict::TooManyStates { .. } => "holds as far as explored",
+        Verdict::OutOfMemory { .. } => "holds as far as explored",
         Verdict::Violated(violation) => bail!(
             "{} with {} nodes breaks '{}': {}",
             spec.algorithm,
@@ -53,7 +53,7 @@ fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
             violation.property,
             violation.what
         ),
-        Verdict::OutOfMemory { .. } | Verdict::Interrupted => "cut short",
+        Verdict::TooManyStates { .. } | Verdict::Interrupted => "cut short",
     };
     let start = match spec.start.holders().next() {
         Some((node, _)) => format!("inside:{node}"),
