@@ -420,7 +420,7 @@ impl Registered for Bertier {
         title: "Bertier, Arantes and Sens, 2006",
         family: Family::Token,
         channels: Channels::Any,
-        messages: "0 to N, O(log N) on average; few between clusters",
+        messages: "as naimi-trehel, few between clusters",
         delay: "T",
         fence: "counter in the token",
         source: "S0 2.2",

@@ -344,7 +344,7 @@ impl Registered for BouabdallahLaforest {
         title: "Bouabdallah and Laforest, 2000",
         family: Family::Token,
         channels: Channels::Any,
-        messages: "0 to N, O(log N) on average, and 2 or 3 for each node asked",
+        messages: "O(log N), and 2 or 3 per node asked",
         delay: "T to 3T",
         fence: "counter in the control token",
         source: "S0 2.1",

@@ -172,7 +172,7 @@ impl Registered for Coordinator {
         family: Family::Central,
         channels: Channels::Any,
         messages: "3, 0 at the coordinator",
-        delay: "2T, T to or from the coordinator",
+        delay: "T to 2T",
         fence: "counter at the coordinator",
         source: "S2 8.2, S3",
         max_nodes: 10_000_000,

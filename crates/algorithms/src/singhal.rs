@@ -261,7 +261,7 @@ impl Registered for Singhal {
         title: "Singhal, 1989",
         family: Family::Token,
         channels: Channels::Any,
-        messages: "(N-1)(N+2)/(2N) at low load, N at high load",
+        messages: "about N/2 at low load, N at high load",
         delay: "T",
         fence: "counter in the token",
         source: "S2 8.4.2",

@@ -30,8 +30,9 @@ impl Arguments {
 }
 
 /// What the short names of the papers stand for.
-const SOURCES: &str =
-    "S2 is a textbook chapter on mutual exclusion, S3 a report on a coordinator over sockets";
+const SOURCES: &str = "\
+S0 is a paper on token algorithms for version control, S2 a textbook chapter on mutual exclusion,
+S3 a report on a coordinator over sockets";
 
 fn list() -> Outcome {
     let mut table = Table::new(&[
@@ -58,7 +59,7 @@ fn list() -> Outcome {
     }
     writeln!(
         out,
-        "\nN nodes, T the mean message delay; {SOURCES}.\n'catraca algorithms NAME' tells all about one."
+        "\nN nodes, T the mean message delay. {SOURCES}.\n'catraca algorithms NAME' tells all about one."
     )?;
     Ok(())
 }
