@@ -17,16 +17,37 @@ pub(crate) mod suzuki_kasami;
 
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
 
-/// The smallest group in which the exhaustive checker catches a mutant, on the channels that the
-/// algorithm needs, and the property that it finds broken.
+/// What catches a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caught {
-    /// How many nodes it takes.
-    pub nodes: u32,
-    /// How many requests each of them makes.
-    pub requests: u32,
-    /// One of [`catraca_core::property`].
-    pub property: &'static str,
+pub enum Caught {
+    /// The exhaustive checker, on the channels that the algorithm needs. This is the smallest group
+    /// in which it does.
+    Checked {
+        /// How many nodes it takes.
+        nodes: u32,
+        /// How many requests each of them makes.
+        requests: u32,
+        /// The property that it finds broken, one of [`catraca_core::property`].
+        property: &'static str,
+    },
+    /// A run of the simulator. What takes many requests in a row, such as starvation, does not show
+    /// in a group small enough to be explored.
+    Simulated {
+        /// What the scenario says beyond algorithm and mutant: keys and their values. The correct
+        /// algorithm breaks nothing in it.
+        scenario: &'static [(&'static str, &'static str)],
+        /// The property that a monitor finds broken, one of [`catraca_core::property`].
+        property: &'static str,
+    },
+}
+
+impl Caught {
+    /// What is found broken.
+    pub fn property(self) -> &'static str {
+        match self {
+            Caught::Checked { property, .. } | Caught::Simulated { property, .. } => property,
+        }
+    }
 }
 
 /// A mutant as the catalogue lists it.

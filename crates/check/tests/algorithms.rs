@@ -125,12 +125,13 @@ fn bertier_holds_with_any_local_preference() {
     }
 }
 
-/// Every mutant says in which group the checker catches it, and as what.
+/// Every mutant says in which group the checker catches it, and as what; or else that the simulator
+/// does, which its own tests show.
 #[test]
 fn every_mutant_is_caught_as_it_says_in_a_group_where_the_algorithm_holds() {
     for entry in registry::ENTRIES {
         for mutant in registry::mutants(entry.name) {
-            let Caught { nodes, requests, property } = mutant.caught;
+            let Caught::Checked { nodes, requests, property } = mutant.caught else { continue };
             let spec = Spec::new(entry.name, nodes).broken(mutant.name);
             let name = format!("{} {}", entry.name, mutant.name);
             let sound = Spec::new(entry.name, nodes);

@@ -11,6 +11,8 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+use catraca_algorithms::mutants::{Caught, Listed};
+
 pub use keys::{KEYS, Key};
 
 /// What was said about a run: for each key of [`KEYS`], the texts it was given.
@@ -72,6 +74,19 @@ impl Scenario {
     pub fn with(mut self, path: &'static str, value: impl ToString) -> Self {
         self.values.insert(path, vec![value.to_string()]);
         self
+    }
+
+    /// The same without what was said about `path`.
+    pub fn without(mut self, path: &str) -> Self {
+        self.values.remove(path);
+        self
+    }
+
+    /// The run that catches `mutant`, a broken `algorithm`, if it takes a run to catch it.
+    pub fn catching(algorithm: &str, mutant: &Listed) -> Option<Self> {
+        let Caught::Simulated { scenario, .. } = mutant.caught else { return None };
+        let group = Scenario::new().with("algorithm", algorithm).with("mutant", mutant.name);
+        Some(scenario.iter().fold(group, |scenario, (path, value)| scenario.with(path, value)))
     }
 
     /// The value of `path`, if exactly one was given.

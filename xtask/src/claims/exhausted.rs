@@ -6,6 +6,7 @@ use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_algorithms::{Channels, Spec};
 use catraca_check::{Network, Options, Report, Verdict as Checked, check};
 use catraca_core::{NodeId, Start};
+use catraca_sim::{Hooks, Scenario, run};
 
 use super::{Finding, Verdict, settle};
 
@@ -163,19 +164,31 @@ pub(super) fn mutants() -> Result<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     for entry in ENTRIES {
         for mutant in registry::mutants(entry.name) {
-            let Caught { nodes, requests, property } = mutant.caught;
-            let spec = Spec::new(entry.name, nodes).broken(mutant.name);
-            let report = explore(&spec, requests, None, MOST_STATES)?;
-            if broken(&report) != Some(property) {
-                bail!("{} {}: {}", entry.name, mutant.name, words(&report));
-            }
+            let (by, steps) = match mutant.caught {
+                Caught::Checked { nodes, requests, property } => {
+                    let spec = Spec::new(entry.name, nodes).broken(mutant.name);
+                    let report = explore(&spec, requests, None, MOST_STATES)?;
+                    if broken(&report) != Some(property) {
+                        bail!("{} {}: {}", entry.name, mutant.name, words(&report));
+                    }
+                    (format!("{nodes} x {requests}"), report.depth.to_string())
+                }
+                Caught::Simulated { property, .. } => {
+                    let scenario = Scenario::catching(entry.name, &mutant).unwrap_or_default();
+                    let violation = run(&scenario.setup()?, Hooks::default())?.violation;
+                    if violation.as_ref().map(|violation| violation.invariant) != Some(property) {
+                        bail!("{} {}: {violation:?}", entry.name, mutant.name);
+                    }
+                    (format!("`{}`", scenario.command()), "-".to_string())
+                }
+            };
             rows.push(vec![
                 entry.name.to_string(),
                 mutant.name.to_string(),
                 mutant.breaks.to_string(),
-                format!("{nodes} x {requests}"),
-                property.to_string(),
-                report.depth.to_string(),
+                by,
+                mutant.caught.property().to_string(),
+                steps,
             ]);
         }
     }

@@ -35,11 +35,12 @@ pub(super) fn text() -> Result<String> {
     text.push_str("\n## Who needs FIFO channels\n\nThree nodes that ask twice each.\n\n");
     table(&mut text, &["algorithm", "needs FIFO", "without FIFO", "command"], exhausted::orders()?);
     text.push_str(
-        "\n## Mutants\n\nEach is caught by the exhaustive checker in a group of so many nodes and \
+        "\n## Mutants\n\nN x R: caught by the exhaustive checker in a group of so many nodes and \
          requests each, on the channels that the algorithm needs: `catraca check ALGORITHM --mutant \
-         NAME --nodes N --requests R`.\n\n",
+         NAME --nodes N --requests R`. What takes more requests than can be explored is caught by a \
+         monitor of the simulator, in the run that is named.\n\n",
     );
-    let columns = ["algorithm", "mutant", "what is broken", "N x R", "caught as", "steps"];
+    let columns = ["algorithm", "mutant", "what is broken", "caught by", "caught as", "steps"];
     table(&mut text, &columns, exhausted::mutants()?);
     Ok(text)
 }

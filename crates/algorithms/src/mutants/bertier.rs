@@ -6,7 +6,7 @@ use super::{Caught, Listed, Mutation};
 use crate::bertier::{Bertier, Msg, Teams};
 
 pub(crate) const ALL: &[&dyn Mutation<Bertier>] =
-    &[&TokenCloned, &ForgetsTheRest, &ForgetsRemote, &ForgetsThatItLeft];
+    &[&TokenCloned, &ForgetsTheRest, &ForgetsRemote, &ForgetsThatItLeft, &LocalAlwaysFirst];
 
 /// Sends a copy of its token and keeps it.
 struct TokenCloned;
@@ -16,7 +16,7 @@ impl Mutation<Bertier> for TokenCloned {
         Listed {
             name: "token-cloned",
             breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -60,7 +60,11 @@ impl Mutation<Bertier> for ForgetsTheRest {
         Listed {
             name: "forgets-the-rest",
             breaks: "who sends the token out of the cluster does not ask again for the local queue left behind",
-            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 2,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -77,7 +81,11 @@ impl Mutation<Bertier> for ForgetsRemote {
         Listed {
             name: "forgets-remote",
             breaks: "the remote node that a local one overtakes is not passed on with the token",
-            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -97,7 +105,7 @@ impl Mutation<Bertier> for ForgetsThatItLeft {
         Listed {
             name: "forgets-that-it-left",
             breaks: "the last of a cluster that sends the token away takes local requests as if it would return",
-            caught: Caught { nodes: 2, requests: 1, property: property::NO_ANOMALY },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::NO_ANOMALY },
         }
     }
 
@@ -112,5 +120,33 @@ impl Mutation<Bertier> for ForgetsThatItLeft {
         let had = node.holds_token() && node.phase == Phase::Idle;
         node.on_message(config, from, message, out);
         node.gone &= !had;
+    }
+}
+
+/// Lets the requests of its own cluster overtake the remote one for ever.
+struct LocalAlwaysFirst;
+
+impl Mutation<Bertier> for LocalAlwaysFirst {
+    fn listed(&self) -> Listed {
+        Listed {
+            name: "local-always-first",
+            breaks: "a remote request is overtaken as long as there are local ones, whatever max_preempt says",
+            // Three that keep asking, and one that waits outside. Under the bound each of the
+            // three overtakes it a few times only.
+            caught: Caught::Simulated {
+                scenario: &[
+                    ("clusters", "3,1"),
+                    ("max-preempt", "1"),
+                    ("run.entries", "1000"),
+                    ("run.max-bypass", "5"),
+                ],
+                property: property::BOUNDED_BYPASS,
+            },
+        }
+    }
+
+    fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
+        let boundless = Teams { max_preempt: u32::MAX, ..config.clone() };
+        node.on_release(&boundless, out);
     }
 }

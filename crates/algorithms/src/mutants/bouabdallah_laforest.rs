@@ -16,7 +16,7 @@ impl Mutation<BouabdallahLaforest> for GivesWhileUsing {
         Listed {
             name: "gives-while-using",
             breaks: "a node that is asked for tokens that it uses gives them at once",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -46,7 +46,11 @@ impl Mutation<BouabdallahLaforest> for ForgetsQuestion {
         Listed {
             name: "forgets-question",
             breaks: "a node that is asked for tokens that it uses does not send them when it leaves",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -64,7 +68,11 @@ impl Mutation<BouabdallahLaforest> for PassesBeforeAcks {
         Listed {
             name: "passes-before-acks",
             breaks: "the control token goes on before those who were asked for tokens have answered",
-            caught: Caught { nodes: 2, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 2,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -89,7 +97,7 @@ impl Mutation<BouabdallahLaforest> for NotLast {
         Listed {
             name: "not-last",
             breaks: "a node that has the control token already takes tokens and leaves them marked as free",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 

@@ -17,7 +17,7 @@ impl Mutation<CarvalhoRoucairol> for KeepsAuthorisationAfterReply {
         Listed {
             name: "keeps-authorisation-after-reply",
             breaks: "a node that answers a request keeps the permission that it gives away",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -47,7 +47,11 @@ impl Mutation<CarvalhoRoucairol> for NoReask {
         Listed {
             name: "no-reask",
             breaks: "a waiting node that yields a permission does not ask for it again",
-            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -97,7 +101,7 @@ impl Mutation<CarvalhoRoucairol> for FenceFromRequest {
         Listed {
             name: "fence-from-request",
             breaks: "the fence is made of the request's time instead of a new time on entry",
-            caught: Caught { nodes: 2, requests: 2, property: property::FENCES_INCREASE },
+            caught: Caught::Checked { nodes: 2, requests: 2, property: property::FENCES_INCREASE },
         }
     }
 

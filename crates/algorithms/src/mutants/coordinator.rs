@@ -17,7 +17,7 @@ impl Mutation<Coordinator> for GrantsWithoutWaiting {
         Listed {
             name: "grants-without-waiting",
             breaks: "the coordinator grants a request although somebody is inside",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -44,7 +44,11 @@ impl Mutation<Coordinator> for ForgetsQueueOnRelease {
         Listed {
             name: "forgets-queue-on-release",
             breaks: "a release does not let the next one in",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 

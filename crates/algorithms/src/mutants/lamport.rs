@@ -17,7 +17,7 @@ impl Mutation<Lamport> for EntersUnheard {
         Listed {
             name: "enters-unheard",
             breaks: "a node enters as soon as it heads its own queue, without having heard from the others",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -43,7 +43,7 @@ impl Mutation<Lamport> for NoTieBreak {
         Listed {
             name: "no-tie-break",
             breaks: "two requests with the same time each head their own queue; the ids do not decide",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -71,7 +71,11 @@ impl Mutation<Lamport> for OnlyRequestsCount {
         Listed {
             name: "only-requests-count",
             breaks: "for rule L1 a node counts only the REQUESTs of the others, as S2 words it, not any message",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -103,7 +107,11 @@ impl Mutation<Lamport> for ReleaseNotSent {
         Listed {
             name: "release-not-sent",
             breaks: "a node that leaves does not tell the others",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 

@@ -17,7 +17,11 @@ impl Mutation<Maekawa> for NoDisplacedFailed {
         Listed {
             name: "no-displaced-failed",
             breaks: "the best of the waiting requests is not told when a better one displaces it",
-            caught: Caught { nodes: 4, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 4,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -48,7 +52,11 @@ impl Mutation<Maekawa> for DeafToFailed {
         Listed {
             name: "deaf-to-failed",
             breaks: "a requester never yields, because it takes no notice of FAILED",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -74,7 +82,7 @@ impl Mutation<Maekawa> for GrantWhileLocked {
         Listed {
             name: "grant-while-locked",
             breaks: "an arbiter that is locked for one request grants to others too",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -104,7 +112,7 @@ impl Mutation<Maekawa> for YieldInside {
         Listed {
             name: "yield-inside",
             breaks: "a node yields to an INQUIRE while it is inside",
-            caught: Caught { nodes: 3, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 3, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -133,7 +141,7 @@ impl Mutation<Maekawa> for FenceNotReturned {
         Listed {
             name: "fence-not-returned",
             breaks: "a RELEASE does not bring the new fence to the arbiters",
-            caught: Caught { nodes: 3, requests: 1, property: property::FENCES_INCREASE },
+            caught: Caught::Checked { nodes: 3, requests: 1, property: property::FENCES_INCREASE },
         }
     }
 

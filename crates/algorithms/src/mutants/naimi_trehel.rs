@@ -17,7 +17,7 @@ impl Mutation<NaimiTrehel> for TokenCloned {
         Listed {
             name: "token-cloned",
             breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -47,7 +47,11 @@ impl Mutation<NaimiTrehel> for NextOverwritten {
             name: "next-overwritten",
             breaks: "a root that is waiting or inside does not point to whoever asks it, and forgets all but \
          the last of them",
-            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -81,7 +85,7 @@ impl Mutation<NaimiTrehel> for FenceLeftBehind {
         Listed {
             name: "fence-left-behind",
             breaks: "a node that gets the token begins to count entries anew",
-            caught: Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
         }
     }
 

@@ -17,7 +17,7 @@ impl Mutation<Raymond> for TokenCloned {
         Listed {
             name: "token-cloned",
             breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -46,7 +46,11 @@ impl Mutation<Raymond> for ForgetsToAskAgain {
         Listed {
             name: "forgets-to-ask-again",
             breaks: "a leaving node sends no request behind the token for the rest of its queue",
-            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -64,7 +68,7 @@ impl Mutation<Raymond> for FenceLeftBehind {
         Listed {
             name: "fence-left-behind",
             breaks: "a node that gets the token begins to count entries anew",
-            caught: Caught { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
         }
     }
 

@@ -16,7 +16,7 @@ impl Mutation<RicartAgrawala> for NoTieBreak {
         Listed {
             name: "no-tie-break",
             breaks: "two requests with the same time answer each other; the ids do not decide",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 
@@ -43,7 +43,7 @@ impl Mutation<RicartAgrawala> for ReplyWhileInside {
         Listed {
             name: "reply-while-inside",
             breaks: "a node answers requests while it is inside",
-            caught: Caught { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
 

@@ -17,7 +17,11 @@ impl Mutation<Singhal> for NoStaircase {
         Listed {
             name: "no-staircase",
             breaks: "at the start everybody takes everybody for idle, so a requester asks nobody",
-            caught: Caught { nodes: 2, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 2,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -38,7 +42,7 @@ impl Mutation<Singhal> for TokenCloned {
         Listed {
             name: "token-cloned",
             breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -67,7 +71,11 @@ impl Mutation<Singhal> for NeverAsksBack {
         Listed {
             name: "never-asks-back",
             breaks: "a waiting node does not ask a requester that it had taken for idle",
-            caught: Caught { nodes: 3, requests: 1, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 1,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -95,7 +103,11 @@ impl Mutation<Singhal> for DropsOutdated {
         Listed {
             name: "drops-outdated",
             breaks: "a request that the token was faster than is dropped, as the usual rules have it",
-            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 2,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 
@@ -122,7 +134,11 @@ impl Mutation<Singhal> for LearnsOnLeaving {
         Listed {
             name: "learns-on-leaving",
             breaks: "a node learns from the token on leaving, and forgets who asked while it was inside",
-            caught: Caught { nodes: 3, requests: 2, property: property::NOBODY_WAITS_FOR_EVER },
+            caught: Caught::Checked {
+                nodes: 3,
+                requests: 2,
+                property: property::NOBODY_WAITS_FOR_EVER,
+            },
         }
     }
 

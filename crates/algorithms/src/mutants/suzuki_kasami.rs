@@ -17,7 +17,7 @@ impl Mutation<SuzukiKasami> for TokenCloned {
         Listed {
             name: "token-cloned",
             breaks: "an idle holder that is asked sends a copy of the token and keeps its own",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -43,7 +43,7 @@ impl Mutation<SuzukiKasami> for ForgetsServed {
         Listed {
             name: "forgets-served",
             breaks: "a leaving node does not record its request as served, so it looks unserved to others",
-            caught: Caught { nodes: 2, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 2, requests: 1, property: property::ONE_TOKEN },
         }
     }
 
@@ -64,7 +64,7 @@ impl Mutation<SuzukiKasami> for ServesOldRequests {
         Listed {
             name: "serves-old-requests",
             breaks: "an idle holder does not look at request numbers and sends the token to one that is served",
-            caught: Caught { nodes: 3, requests: 1, property: property::ONE_TOKEN },
+            caught: Caught::Checked { nodes: 3, requests: 1, property: property::ONE_TOKEN },
         }
     }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_algorithms::{Entry, SpecError};
+use catraca_sim::Scenario;
 
 use crate::Outcome;
 use crate::output::Stdout;
@@ -83,9 +84,17 @@ fn describe(entry: &Entry) -> Outcome {
     writeln!(out, "Most nodes:  {}", crate::table::grouped(entry.max_nodes.into()))?;
     writeln!(out, "\nMutants, deliberately broken, for 'catraca check {} --mutant':", entry.name)?;
     for mutant in registry::mutants(entry.name) {
-        let Caught { nodes, requests, property } = mutant.caught;
         writeln!(out, "  {}: {}", mutant.name, mutant.breaks)?;
-        writeln!(out, "    caught with --nodes {nodes} --requests {requests}: {property}")?;
+        let with = match mutant.caught {
+            Caught::Checked { nodes, requests, .. } => {
+                format!("with --nodes {nodes} --requests {requests}")
+            }
+            Caught::Simulated { .. } => {
+                let run = Scenario::catching(entry.name, &mutant).unwrap_or_default();
+                format!("by '{}'", run.command())
+            }
+        };
+        writeln!(out, "    caught {with}: {}", mutant.caught.property())?;
     }
     Ok(())
 }
