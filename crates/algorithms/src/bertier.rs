@@ -9,7 +9,8 @@
 //!
 //! **Cost.** 0 to N messages per entry, O(log N) on average, few of them between clusters; delay T.
 //! Without `--clusters` the nodes are two clusters, the first half and the second, so that there is
-//! an outside; `--max-preempt` is 1 by default.
+//! an outside; `--proxies` names the proxies, by default the first of each cluster; `--max-preempt`
+//! is 1 by default.
 //!
 //! **Departs.** S0's PREEMPT tells the next local node how often the remote one has been overtaken;
 //! here `nb_preempt` and the remote node travel with the token, which goes to that node anyway. S0
@@ -28,14 +29,12 @@ mod teams;
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::vec;
 
 use catraca_core::{Algorithm, Claim, Effects, Fence, NodeId, Phase, Snapshot, Start};
-use catraca_topology::{ClusterShape, Clusters};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 pub(crate) use message::{Msg, Token};
 pub(crate) use teams::Teams;
@@ -247,6 +246,9 @@ impl Algorithm for Bertier {
     }
 
     fn on_request(&mut self, config: &Teams, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         if let Some(token) = self.token.take() {
             return self.enter(token, out);
         }
@@ -347,18 +349,13 @@ impl Registered for Bertier {
         fence: "counter in the token",
         source: "S0 2.2",
         max_nodes: 1_000_000,
-        parameters: &["clusters", "max-preempt"],
+        parameters: &["clusters", "proxies", "max-preempt"],
         claims: None,
         file: include_str!("bertier.rs"),
     };
 
     fn config(spec: &Spec) -> Result<Teams, SpecError> {
-        let clusters = if spec.clusters.is_none() && spec.nodes >= 2 {
-            let second = spec.nodes / 2;
-            Clusters::build(&ClusterShape::Sizes(vec![spec.nodes - second, second]), spec.nodes)?
-        } else {
-            spec.build_clusters()?
-        };
+        let clusters = spec.build_clusters()?;
         Ok(Teams { clusters, max_preempt: spec.max_preempt.unwrap_or(1), patience: PATIENCE })
     }
 

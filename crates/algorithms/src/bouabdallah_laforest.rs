@@ -34,7 +34,7 @@ use catraca_core::{Algorithm, Claim, Effects, Fence, NodeId, Phase, ResourceId, 
 use crate::mutants::{self, Mutation};
 use crate::naimi_trehel::{check_pointers, messages_at_low_load};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 pub(crate) use message::{Control, Msg};
 
@@ -226,6 +226,9 @@ impl Algorithm for BouabdallahLaforest {
     }
 
     fn on_request(&mut self, config: &Sharing, claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         if claim.resources().last().is_some_and(|resource| resource.0 >= config.resources) {
             return out.anomaly("a resource was asked for that does not exist");
         }

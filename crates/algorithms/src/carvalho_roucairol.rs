@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -144,6 +144,9 @@ impl Algorithm for CarvalhoRoucairol {
     }
 
     fn on_request(&mut self, config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
         if self.missing > 0 {

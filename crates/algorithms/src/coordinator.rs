@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// The node that decides.
 const COORDINATOR: NodeId = NodeId(0);
@@ -133,6 +133,9 @@ impl Algorithm for Coordinator {
     }
 
     fn on_request(&mut self, _config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         if self.me == COORDINATOR {
             self.on_ask(self.me, out);

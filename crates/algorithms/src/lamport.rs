@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What the nodes say to each other. Every message carries the sender's time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -149,6 +149,9 @@ impl Algorithm for Lamport {
     }
 
     fn on_request(&mut self, config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
         // The clock has passed everything heard so far, so nobody has been heard since.

@@ -53,6 +53,9 @@ mod ricart_agrawala;
 mod singhal;
 mod suzuki_kasami;
 
+/// A driver's fault, said as an anomaly: a request at a node that waits or is inside.
+pub(crate) const ASKS_TWICE: &str = "a node asks again before it has left";
+
 pub use bertier::Bertier;
 pub use bouabdallah_laforest::BouabdallahLaforest;
 pub use carvalho_roucairol::CarvalhoRoucairol;

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What requesters and arbiters say to each other. Each names a request by its time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -223,6 +223,9 @@ impl Algorithm for Maekawa {
     }
 
     fn on_request(&mut self, config: &Quorums, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
         self.say_to_quorum(config, Msg::Request(self.requested), out);

@@ -12,6 +12,8 @@ use catraca_core::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::ASKS_TWICE;
+
 /// A message of one instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(bound = "M: Serialize + DeserializeOwned")]
@@ -136,6 +138,9 @@ impl<A: Algorithm> Algorithm for Ordered<A> {
         claim: Claim,
         out: &mut Effects<Self::Message>,
     ) {
+        if !self.claim.resources().is_empty() {
+            return out.anomaly(ASKS_TWICE);
+        }
         let exists = |resource: &ResourceId| resource.0 < config.resources;
         if !claim.resources().iter().all(exists) {
             return out.anomaly("a claim on a resource that does not exist");

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -128,6 +128,9 @@ impl Algorithm for Raymond {
     }
 
     fn on_request(&mut self, _config: &Tree, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.using || self.request_q.contains(&self.me) {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.request_q.push(self.me);
         self.assign_and_request(out);
     }

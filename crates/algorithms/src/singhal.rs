@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -188,6 +188,9 @@ impl Algorithm for Singhal {
     }
 
     fn on_request(&mut self, config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
+        if matches!(self.sv[self.me.index()], Site::Requesting | Site::Executing) {
+            return out.anomaly(ASKS_TWICE);
+        }
         if let Some(token) = self.token.take() {
             return self.enter(token, out);
         }

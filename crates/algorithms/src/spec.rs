@@ -6,8 +6,8 @@ use alloc::vec;
 
 use catraca_core::{ResourceId, Start};
 use catraca_topology::{
-    ClusterError, ClusterShape, Clusters, QuorumError, QuorumKind, Quorums, Tree, TreeError,
-    TreeShape,
+    ClusterError, ClusterShape, Clusters, Proxies, QuorumError, QuorumKind, Quorums, Tree,
+    TreeError, TreeShape,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +34,12 @@ pub struct Spec {
     /// How quorums are built, for algorithms that use them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<QuorumKind>,
-    /// The clusters and their proxies, for algorithms that know of clusters.
+    /// The clusters, for algorithms that know of clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterShape>,
+    /// Who speaks for each cluster; the first of each, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<Proxies>,
     /// How often in a row a request of the token's own cluster may overtake one from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_preempt: Option<u32>,
@@ -142,6 +145,7 @@ impl Spec {
             tree: None,
             quorum: None,
             clusters: None,
+            proxies: None,
             max_preempt: None,
             resources: None,
             mutant: None,
@@ -213,10 +217,19 @@ impl Spec {
         })
     }
 
-    /// The clusters that the spec describes. One cluster of all nodes by default.
-    pub(crate) fn build_clusters(&self) -> Result<Clusters, SpecError> {
-        let shape = self.clusters.clone().unwrap_or(ClusterShape::Sizes(vec![self.nodes]));
-        Ok(Clusters::build(&shape, self.nodes)?)
+    /// The clusters that the spec describes, for algorithms that know of clusters. Two halves by
+    /// default, the first no smaller, so that there is an outside.
+    pub fn build_clusters(&self) -> Result<Clusters, SpecError> {
+        let halves = || match self.nodes / 2 {
+            0 => ClusterShape::Sizes(vec![self.nodes]),
+            second => ClusterShape::Sizes(vec![self.nodes - second, second]),
+        };
+        let shape = self.clusters.clone().unwrap_or_else(halves);
+        let clusters = Clusters::build(&shape, self.nodes)?;
+        Ok(match &self.proxies {
+            Some(proxies) => clusters.with_proxies(proxies)?,
+            None => clusters,
+        })
     }
 
     /// How many resources are guarded.
@@ -251,6 +264,7 @@ impl Spec {
             ("tree", self.tree.is_some()),
             ("quorum", self.quorum.is_some()),
             ("clusters", self.clusters.is_some()),
+            ("proxies", self.proxies.is_some()),
             ("max-preempt", self.max_preempt.is_some()),
         ];
         for (parameter, is_given) in given {

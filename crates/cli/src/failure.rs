@@ -114,12 +114,12 @@ const GROUP: [&str; 10] = [
     "nodes",
     "resources",
     "clusters",
+    "proxies",
     "max-preempt",
     "tree",
     "quorum",
     "mutant",
-    "start.inside",
-    "start.token",
+    "start",
 ];
 
 /// Help and version go to standard output and succeed; wrong usage is wrong input. A wrong value

@@ -7,6 +7,7 @@ mod output;
 mod progress;
 mod suggest;
 mod table;
+mod trees;
 mod value;
 
 use std::process::ExitCode;

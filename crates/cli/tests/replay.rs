@@ -98,12 +98,14 @@ fn trees_are_drawn_at_the_instants_that_are_named() {
     let flags = ["--algorithm", "raymond", "--nodes", "5", "--entries", "5"];
     folder.run(&[&["sim", "--trace", "tree.trace"], &flags[..]].concat()).quietly(0);
     let draw = |trace: &str, instants: &[&str]| {
-        folder.run(&[&["replay", trace, "--tree", "tree.svg"], instants].concat())
+        folder.run(&[&["replay", trace, "--tree-diagram", "tree.svg"], instants].concat())
     };
     draw("tree.trace", &["--tree-at", "0", "--tree-at", "2.5"]).quietly(0);
     assert!(folder.read("tree.svg").contains("(b) at time 2.5"));
     draw("tree.trace", &[]).refused(&["say which", "--tree-at 2.5"]);
     draw("tree.trace", &["--tree-at", "soon"]).refused(&["--tree-at: 'soon' is no time"]);
+    draw("tree.trace", &["--tree-at", "-1"]).refused(&["--tree-at: '-1' is no time"]);
+    draw("tree.trace", &["--tree-at", "500"]).refused(&["ends at time ", "at time 500; choose"]);
     draw("run.trace", &["--tree-at", "1"])
         .refused(&["has no tree: its nodes do not point to each other"]);
 }

@@ -61,11 +61,11 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("resources", &[], "0", "3"),
     ("clusters", &[], "2,0", "2x4"),
     ("max-preempt", &["--algorithm", "bertier"], "x", "3"),
+    ("proxies", &["--algorithm", "bertier", "--clusters", "2,1"], "x", "1,2"),
     ("tree", &["--algorithm", "raymond", "--nodes", "3"], "bush", "-,0,0"),
     ("quorum", &["--algorithm", "maekawa"], "square", "grid"),
     ("mutant", &[], "nope", "release-not-sent"),
-    ("start.inside", &[], "9", "1"),
-    ("start.token", &[], "9", "1"),
+    ("start", &[], "inside:9", "inside:1"),
     ("workload.arrivals", &[], "often", "serial"),
     ("workload.think", &[], "-1", "exp:2"),
     ("workload.rounds", &[], "0", "2"),
@@ -92,6 +92,8 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("run.max-bypass", &[], "x", "9"),
     ("output.trace", &[], "missing/run.trace", "run.trace"),
     ("output.diagram", &[], "run.gif", "run.svg"),
+    ("output.tree-diagram", &["--algorithm", "raymond", "--tree-at", "1"], "tree.gif", "tree.svg"),
+    ("output.tree-at", &["--algorithm", "raymond", "--tree-diagram", "at.svg"], "-1", "2.5"),
     ("output.from", &["--diagram", "run.svg"], "x", "0"),
     ("output.to", &["--diagram", "run.svg"], "x", "9"),
     ("output.json", &[], "missing/run.json", "run.json"),
@@ -130,4 +132,45 @@ fn what_is_wrong_is_found_where_it_was_said() {
     folder.run(&both).refused(&["catraca: --hold: 'y' is no distribution"]);
     let good = ["sim", "run.toml", "--hold", "1", "--nodes", "0"];
     folder.run(&good).refused(&["catraca: 'lamport' runs on 1 to"]);
+}
+
+#[test]
+fn trees_are_drawn_at_the_instants_that_are_named_as_replay_draws_them() {
+    let folder = Folder::new();
+    let draw = |flags: &[&str]| {
+        let group = ["sim", "--algorithm", "naimi-trehel", "--nodes", "4", "--rounds", "1"];
+        folder.run(&[&group[..], &["--tree-diagram", "tree.svg"], flags].concat())
+    };
+    let instants = ["--tree-at", "0", "--tree-at", "2.5"];
+    draw(&[&instants[..], &["--trace", "run.trace"]].concat()).quietly(0);
+    let replay = ["replay", "run.trace", "--tree-diagram", "again.svg"];
+    folder.run(&[&replay[..], &instants].concat()).quietly(0);
+    assert_eq!(folder.read("tree.svg"), folder.read("again.svg"));
+    assert!(folder.read("tree.svg").contains("(b) at time 2.5"));
+    draw(&[]).refused(&["--tree-diagram draws single instants", "--tree-at 2.5"]);
+    draw(&["--tree-at", "soon"]).refused(&["--tree-at: 'soon' is no time"]);
+    draw(&["--tree-at", "-1"]).refused(&["--tree-at: '-1' is no time"]);
+    draw(&["--tree-at", "99"]).refused(&["the run ends at time ", "at time 99; choose an earlier"]);
+    let lamport = ["sim", "--algorithm", "lamport", "--tree-at", "1"];
+    folder.run(&lamport).refused(&["--tree-at: says when; say where with --tree-diagram"]);
+    let lamport = [&lamport[..], &["--tree-diagram", "lamport.svg"]].concat();
+    folder.run(&lamport).refused(&["its nodes do not point to each other"]);
+    assert_eq!(folder.names(), ["again.svg", "run.trace", "tree.svg"]);
+}
+
+#[test]
+fn a_run_may_begin_with_several_inside_who_hold_different_resources() {
+    let folder = Folder::new();
+    let group = ["sim", "--algorithm", "bouabdallah-laforest", "--resources", "3", "--rounds", "2"];
+    let start = ["--start", "inside:0=0,1|2=2", "--trace", "run.trace"];
+    folder.run(&[&group[..], &start].concat()).quietly(0);
+    let header = folder.read("run.trace").lines().next().unwrap().to_string();
+    assert!(header.contains(r#""inside":{"0":[0,1],"2":[2]},"token":0"#), "{header}");
+    folder.write(
+        "run.toml",
+        "algorithm = 'bouabdallah-laforest'\nresources = 3\nstart = 'inside:0=0,1|2=2'\n\
+         [workload]\nrounds = 2\n[output]\ntrace = 'again.trace'\n",
+    );
+    folder.run(&["sim", "run.toml"]).quietly(0);
+    assert_eq!(folder.read("run.trace"), folder.read("again.trace"));
 }

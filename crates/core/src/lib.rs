@@ -65,10 +65,10 @@ pub mod property;
 mod start;
 
 pub use algorithm::{Algorithm, Envelope, Message, Snapshot};
-pub use claim::{Claim, ResourceId};
+pub use claim::{Claim, ClaimError, ResourceId};
 pub use clock::{LogicalClock, Stamp};
 pub use effects::{Effect, Effects};
 pub use id::{Fence, NodeId, TimerTag};
 pub use input::{Input, Phase};
 pub use node_set::NodeSet;
-pub use start::Start;
+pub use start::{Start, StartError};

@@ -1,7 +1,6 @@
 //! Space-time diagrams: a line per node, time to the right, an arrow per message.
 
 use catraca_core::{NodeId, Phase};
-use catraca_topology::Clusters;
 use catraca_trace::{Header, Origin, Trace};
 
 use crate::arrow::{Arrows, Kinds};
@@ -59,8 +58,8 @@ pub fn space_time(trace: &Trace, options: &DiagramOptions) -> Result<Picture, Dr
     let history = History::of(trace)?;
     let window = Window::choose(&history.times, options)?;
     let mut layout = Layout::new(window, nodes);
-    if let Some(shape) = &trace.header.spec.clusters {
-        layout = layout.grouped(Clusters::build(shape, nodes)?);
+    if trace.header.spec.clusters.is_some() {
+        layout = layout.grouped(trace.header.spec.build_clusters()?);
     }
     let resources = Resources::new(trace.header.spec.resource_count());
     let kinds = Kinds::of(&history);

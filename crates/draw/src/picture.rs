@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catraca_topology::ClusterError;
+use catraca_algorithms::SpecError;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::{Database, Family, Query};
 use resvg::usvg::{Options, Tree};
@@ -62,12 +62,20 @@ pub enum DrawError {
     },
     /// The clusters of the group cannot be built.
     #[error("describes no group: {0}")]
-    Clusters(#[from] ClusterError),
+    Clusters(#[from] SpecError),
     /// The nodes of the algorithm do not point to each other.
     #[error("shows {algorithm}, which has no tree: its nodes do not point to each other")]
     NoTree {
         /// The algorithm's name.
         algorithm: String,
+    },
+    /// An instant at which nothing happens any more.
+    #[error("ends {end}, and there is nothing to draw {at}; choose an earlier instant")]
+    AfterEnd {
+        /// When the last thing happens, in words.
+        end: String,
+        /// The instant, in words.
+        at: String,
     },
     /// No instant to draw, or too many.
     #[error("can be drawn at 1 to {max} instants in one picture, not {given}")]

@@ -2,7 +2,7 @@
 
 use catraca_core::{NodeId, Phase};
 use catraca_topology::Clusters;
-use catraca_trace::{Header, Instant, Origin, Trace, instant_at};
+use catraca_trace::{Event, Header, Instant, Origin, Trace, instant_at};
 
 use crate::arrow::head;
 use crate::diagram::MAX_NODES;
@@ -46,8 +46,12 @@ pub fn trees(trace: &Trace, instants: &[u64]) -> Result<Picture, DrawError> {
     if instants.is_empty() || instants.len() > MAX_INSTANTS {
         return Err(DrawError::Instants { given: instants.len(), max: MAX_INSTANTS });
     }
-    let clusters =
-        spec.clusters.as_ref().map(|shape| Clusters::build(shape, spec.nodes)).transpose()?;
+    let clusters = spec.clusters.as_ref().map(|_| spec.build_clusters()).transpose()?;
+    let end = trace.events.last().map_or(0, Event::at);
+    if let Some(&late) = instants.iter().find(|&&at| at > end) {
+        let [end, at] = [end, late].map(|at| moment(&trace.header, at));
+        return Err(DrawError::AfterEnd { end, at });
+    }
     let mut panels = Vec::new();
     for (index, &at) in instants.iter().enumerate() {
         let instant =
@@ -62,14 +66,19 @@ pub fn trees(trace: &Trace, instants: &[u64]) -> Result<Picture, DrawError> {
     Ok(draw_panels(&trace.header, &panels, clusters.is_some()))
 }
 
-fn caption(header: &Header, at: u64, letter: Option<char>) -> String {
-    let moment = match header.origin {
+/// A time as people say it.
+fn moment(header: &Header, at: u64) -> String {
+    match header.origin {
         Origin::Sim => {
             let unit = header.ticks_per_unit.max(1) as f64;
             format!("at time {}", ticks::number(at as f64 / unit))
         }
         Origin::Check => format!("after step {at}"),
-    };
+    }
+}
+
+fn caption(header: &Header, at: u64, letter: Option<char>) -> String {
+    let moment = moment(header, at);
     match letter {
         Some(letter) => format!("({letter}) {moment}"),
         None => moment,

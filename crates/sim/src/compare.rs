@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catraca_algorithms::{Load, Range, Spec, Theory};
-use catraca_topology::{ClusterShape, QuorumKind, TreeShape};
+use catraca_topology::{ClusterShape, Proxies, QuorumKind, TreeShape};
 
 use crate::claims::ClaimSize;
 use crate::distribution::Distribution;
@@ -60,6 +60,8 @@ pub struct Comparison {
     pub skew: Option<f64>,
     /// The clusters; the size of the group is theirs then.
     pub clusters: Option<ClusterShape>,
+    /// Who speaks for each cluster, for algorithms that know of clusters.
+    pub proxies: Option<Proxies>,
     /// How long a message takes within a cluster.
     pub lan: Option<Distribution>,
     /// How long a message takes between clusters.
@@ -89,6 +91,7 @@ impl Default for Comparison {
             claim: None,
             skew: None,
             clusters: None,
+            proxies: None,
             lan: None,
             wan: None,
             locality: None,
@@ -183,6 +186,8 @@ impl Comparison {
             None => scenario.with("nodes", nodes),
         };
         let scenario = said(scenario, "resources", self.resources);
+        let proxies = self.proxies.as_ref().filter(|_| takes("proxies"));
+        let scenario = said(scenario, "proxies", proxies);
         let preempt = self.max_preempt.filter(|_| takes("max-preempt"));
         let scenario = said(scenario, "max-preempt", preempt);
         let scenario = said(scenario, "tree", self.tree.as_ref().filter(|_| takes("tree")));
@@ -331,6 +336,7 @@ mod tests {
             claim: Some("1..3".parse().unwrap()),
             skew: Some(0.5),
             clusters: Some("2x3".parse().unwrap()),
+            proxies: Some("1,4".parse().unwrap()),
             lan: Some("1".parse().unwrap()),
             wan: Some("50".parse().unwrap()),
             locality: Some(0.9),
@@ -346,7 +352,7 @@ mod tests {
             assert!(command.contains("--claim 1..3 --skew 0.5"), "{command}");
             assert!(command.contains("--lan constant:1 --wan constant:50"), "{command}");
             // Ricart-Agrawala takes no such parameter, and a closed load is nobody's neighbour.
-            assert!(!command.contains("max-preempt"), "{command}");
+            assert!(!command.contains("max-preempt") && !command.contains("proxies"), "{command}");
             let is_high = job.load == LoadKind::Closed(Load::High);
             assert_eq!(command.contains("--locality 0.9"), !is_high, "{command}");
             assert_eq!(job.spec().nodes, 6);

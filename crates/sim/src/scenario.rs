@@ -97,6 +97,11 @@ impl Scenario {
         }
     }
 
+    /// Every value of `path`.
+    pub fn values(&self, path: &str) -> &[String] {
+        self.values.get(path).map_or(&[], Vec::as_slice)
+    }
+
     /// Reads a TOML file.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let table: toml::Table = text.parse().map_err(|error| toml_error(text, &error))?;

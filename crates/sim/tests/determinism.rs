@@ -74,7 +74,7 @@ fn runs_of_today_are_the_runs_of_yesterday() {
     let together = Scenario::new()
         .with("algorithm", "coordinator")
         .with("nodes", 4)
-        .with("start.inside", 2)
+        .with("start", "inside:2")
         .with("workload.rounds", 2)
         .with("workload.hold", 0)
         .with("network.delay", 0);

@@ -126,7 +126,8 @@ fn the_serial_workload_goes_on_without_those_who_crash() {
     let serial = Scenario::new().with("algorithm", "coordinator").with("nodes", 3);
     let serial = serial.with("workload.arrivals", "serial").with("run.entries", 50);
     // Node 1 is in the middle of something when it crashes, whatever is drawn: it starts inside.
-    let crash = with_fault(serial.with("start.inside", 1).with("workload.hold", 9), "crash 1 at 3");
+    let crash =
+        with_fault(serial.with("start", "inside:1").with("workload.hold", 9), "crash 1 at 3");
     let watched = watch(&crash);
     assert_eq!(watched.requests()[0].0, units("8"), "a pause after the crash");
     assert!(watched.requests().iter().all(|(_, node)| *node != NodeId(1)));

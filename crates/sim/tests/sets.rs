@@ -192,11 +192,11 @@ fn two_holders_of_one_resource_are_a_violation_and_of_two_resources_are_not() {
 #[test]
 fn whoever_starts_inside_holds_what_the_start_says() {
     let meets = scheduled("coordinator", 3, &["2 at 0 for 0"]).with("resources", 2);
-    let meets = meets.with("start.inside", 1).with("workload.hold", 9);
+    let meets = meets.with("start", "inside:1").with("workload.hold", 9);
     let violation = watch_algorithm::<Books>(&meets, Fault::NoBooks).report.violation.unwrap();
     assert_eq!(violation.what, "node 2 enters with resource 0 while node 1 has it");
     let apart = scheduled("coordinator", 3, &["2 at 0 for 1"]).with("resources", 2);
-    let apart = apart.with("start.inside", 1).with("workload.hold", 9);
+    let apart = apart.with("start", "inside:1").with("workload.hold", 9);
     let report = watch_algorithm::<Books>(&apart, Fault::NoBooks).report;
     assert_eq!(report.violation, None);
     // Node 1 is inside from 0 to 9, node 2 from 2 to 11; node 2 could have been from 0 on. The

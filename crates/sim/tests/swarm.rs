@@ -64,8 +64,8 @@ impl Swarm {
         let node = self.below(nodes.into());
         match self.below(3) {
             0 => scenario,
-            1 => scenario.with("start.token", node),
-            _ => scenario.with("start.inside", node),
+            1 => scenario.with("start", format!("token:{node}")),
+            _ => scenario.with("start", format!("inside:{node}")),
         }
     }
 
@@ -150,7 +150,7 @@ fn the_swarm_reaches_every_kind_of_run() {
     for kind in ["serial", "open", "bursts"] {
         assert!(scenarios.iter().any(|one| one.value("workload.arrivals") == Some(kind)), "{kind}");
     }
-    for key in ["workload.rounds", "start.inside", "start.token", "quorum", "tree"] {
+    for key in ["workload.rounds", "start", "quorum", "tree"] {
         assert!(scenarios.iter().any(|one| one.value(key).is_some()), "{key}");
     }
     let is_alone = |one: &Scenario| one.value("nodes") == Some("1");

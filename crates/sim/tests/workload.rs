@@ -34,7 +34,7 @@ fn a_closed_workload_lets_every_node_in_as_often_as_it_says() {
         let mut rounds =
             group("maekawa", 7).with("workload.rounds", 5).with("workload.think", "exp:1");
         if let Some(inside) = inside {
-            rounds = rounds.with("start.inside", inside);
+            rounds = rounds.with("start", format!("inside:{inside}"));
         }
         let watched = watch(&rounds);
         assert_eq!((watched.report.end, watched.report.entries), (End::Quiet, 35));
@@ -59,7 +59,7 @@ fn in_a_closed_workload_all_ask_at_once_and_again_after_thinking() {
 #[test]
 fn whoever_starts_inside_asks_first_after_leaving_and_thinking() {
     let closed = group("coordinator", 3).with("workload.think", 4).with("workload.rounds", 1);
-    let closed = closed.with("network.delay", 0).with("start.inside", 1);
+    let closed = closed.with("network.delay", 0).with("start", "inside:1");
     for (hold, asks) in [("0", ["4", "4", "4"]), ("10", ["4", "4", "14"])] {
         let watched = watch(&closed.clone().with("workload.hold", hold));
         let mut requests = watched.requests();
@@ -73,7 +73,7 @@ fn a_serial_workload_never_has_two_requests_outstanding() {
     let serial = group("ricart-agrawala", 6).with("workload.arrivals", "serial");
     let serial = serial.with("workload.pause", "exp:0.5").with("run.entries", 300);
     assert_eq!(most_outstanding(&watch(&serial), 0), 1);
-    let inside = watch(&serial.with("start.inside", 3).with("workload.hold", 7));
+    let inside = watch(&serial.with("start", "inside:3").with("workload.hold", 7));
     assert_eq!(most_outstanding(&inside, 1), 1);
     assert_eq!(inside.releases()[0], at("7", 3));
 }
@@ -185,4 +185,17 @@ fn what_happens_at_the_very_end_of_the_time_still_happens() {
     let watched =
         watch(&scheduled("coordinator", 2, &["0 at 5", "0 at 5.000001"]).with("run.time", 5));
     assert_eq!(watched.requests(), [at("5", 0)]);
+}
+
+/// Node 1 asks a second and a third time while its first request is being served; the run ends
+/// before the second is.
+#[test]
+fn a_request_that_queues_at_its_own_busy_node_counts_as_waiting_from_its_arrival() {
+    let requests = ["1 at 0", "1 at 1", "1 at 3"];
+    let busy = scheduled("raymond", 2, &requests).with("workload.hold", 50).with("run.time", 20);
+    let report = correct(&busy);
+    assert_eq!((report.entries, report.longest_wait), (1, 19.0));
+    let crash = watch::with_all(busy, "faults.events", &["crash 1 at 10"]);
+    let report = correct(&crash);
+    assert!(report.longest_wait < 10.0, "nobody is left to wait: {}", report.longest_wait);
 }

@@ -53,8 +53,13 @@ pub enum ClusterError {
         /// The last node.
         last: u32,
     },
+    /// No list of proxies.
+    #[error("'{0}' names no proxies: list one node for each cluster, as in 1,5")]
+    UnreadableProxies(String),
     /// A proxy that is not a member.
-    #[error("node {node} cannot be the proxy of cluster {cluster}: it is not a member")]
+    #[error(
+        "node {node} cannot be the proxy of cluster {cluster}: it is not a member; name one that is"
+    )]
     ForeignProxy {
         /// The node.
         node: u32,
@@ -98,17 +103,39 @@ impl FromStr for ClusterShape {
     }
 }
 
+fn list(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
 impl fmt::Display for ClusterShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list =
-            |numbers: &Vec<u32>| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         match self {
             ClusterShape::Sizes(sizes) => f.write_str(&list(sizes)),
             ClusterShape::Members(clusters) => {
-                let clusters: Vec<String> = clusters.iter().map(list).collect();
+                let clusters: Vec<String> = clusters.iter().map(|members| list(members)).collect();
                 f.write_str(&clusters.join("|"))
             }
         }
+    }
+}
+
+/// The proxies of clusters, one for each in their order. Written as `1,5`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Proxies(pub Vec<u32>);
+
+impl FromStr for Proxies {
+    type Err = ClusterError;
+
+    fn from_str(text: &str) -> Result<Self, ClusterError> {
+        let nodes: Result<_, _> = text.split(',').map(|word| word.trim().parse()).collect();
+        nodes.map(Proxies).map_err(|_| ClusterError::UnreadableProxies(text.to_string()))
+    }
+}
+
+impl fmt::Display for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&list(&self.0))
     }
 }
 
@@ -176,7 +203,7 @@ impl Clusters {
     }
 
     /// The same with other proxies, one for each cluster.
-    pub fn with_proxies(mut self, proxies: &[u32]) -> Result<Self, ClusterError> {
+    pub fn with_proxies(mut self, Proxies(proxies): &Proxies) -> Result<Self, ClusterError> {
         if proxies.len() != self.proxies.len() {
             let (given, clusters) = (proxies.len(), self.proxies.len());
             return Err(ClusterError::Proxies { given, clusters });
@@ -242,6 +269,7 @@ mod tests {
         for text in ["3,3,2", "0,1|3,2"] {
             assert_eq!(text.parse::<ClusterShape>().unwrap().to_string(), text);
         }
+        assert_eq!("1,5".parse::<Proxies>().unwrap().to_string(), "1,5");
     }
 
     #[test]
@@ -254,9 +282,10 @@ mod tests {
         assert_eq!(clusters("0,1|1,2,3", 4), Err(ClusterError::Twice(1)));
         assert_eq!(clusters("0,1|2,9", 4), Err(ClusterError::UnknownNode { node: 9, last: 3 }));
         let two = clusters("2x2", 4).unwrap();
-        assert_eq!(two.clone().with_proxies(&[1, 2]).unwrap().proxy(NodeId(0)), NodeId(1));
-        let foreign = ClusterError::ForeignProxy { node: 3, cluster: 0 };
-        assert_eq!(two.clone().with_proxies(&[3, 2]), Err(foreign));
-        assert_eq!(two.with_proxies(&[1]), Err(ClusterError::Proxies { given: 1, clusters: 2 }));
+        let led = |proxies: &str| two.clone().with_proxies(&proxies.parse()?);
+        assert_eq!(led("1,2").unwrap().proxy(NodeId(0)), NodeId(1));
+        assert_eq!(led("3,2"), Err(ClusterError::ForeignProxy { node: 3, cluster: 0 }));
+        assert_eq!(led("1"), Err(ClusterError::Proxies { given: 1, clusters: 2 }));
+        assert_eq!(led("1,"), Err(ClusterError::UnreadableProxies("1,".into())));
     }
 }

@@ -26,7 +26,7 @@ mod members;
 mod quorum;
 mod tree;
 
-pub use cluster::{ClusterError, ClusterShape, Clusters};
+pub use cluster::{ClusterError, ClusterShape, Clusters, Proxies};
 pub use members::Members;
 pub use quorum::{QuorumError, QuorumKind, Quorums};
 pub use tree::{Tree, TreeError, TreeShape};

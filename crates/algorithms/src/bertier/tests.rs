@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use catraca_core::{Effect, Input};
+use catraca_topology::Clusters;
 
 use super::*;
 use crate::testing::{from, request, send, step};
@@ -124,10 +125,12 @@ fn without_clusters_there_are_two_halves() {
     assert_eq!(halves(2).by_node(), [0, 1]);
     assert_eq!(halves(5).by_node(), [0, 0, 0, 1, 1]);
     let mut spec = Spec::new("bertier", 3);
-    spec.clusters = Some(ClusterShape::Sizes(vec![3]));
+    spec.clusters = Some("3".parse().unwrap());
     spec.max_preempt = Some(4);
     let given = Bertier::config(&spec).unwrap();
     assert_eq!((given.clusters.count(), given.max_preempt), (1, 4));
+    spec.proxies = Some("2".parse().unwrap());
+    assert_eq!(Bertier::config(&spec).unwrap().clusters.proxy(NodeId(0)), NodeId(2));
 }
 
 #[test]

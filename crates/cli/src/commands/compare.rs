@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use catraca_algorithms::Load;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_sim::{ClaimSize, Comparison, Distribution, LoadKind, Row, run_all};
-use catraca_topology::{ClusterShape, QuorumKind, TreeShape};
+use catraca_topology::{ClusterShape, Proxies, QuorumKind, TreeShape};
 
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// Clusters, which say how many nodes there are: 4x8, 3,3,2 or 0,1,2|5,3,4.
     #[arg(long, value_name = "SHAPE", conflicts_with = "nodes", allow_hyphen_values = true)]
     clusters: Option<ClusterShape>,
+    /// For algorithms on clusters: the proxy of each, as in 1,5 [default: the first of each].
+    #[arg(long, value_name = "NODES", allow_hyphen_values = true)]
+    proxies: Option<Proxies>,
     /// How long a message takes within a cluster.
     #[arg(long, value_name = "DIST", conflicts_with = "delay", allow_hyphen_values = true)]
     lan: Option<Distribution>,
@@ -162,6 +165,7 @@ impl Arguments {
             claim: self.claim,
             skew: self.skew,
             clusters: self.clusters.clone(),
+            proxies: self.proxies.clone(),
             lan: self.lan,
             wan: self.wan,
             locality: self.locality,

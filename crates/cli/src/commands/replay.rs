@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use catraca_draw::{DiagramOptions, space_time, trees};
+use catraca_draw::{DiagramOptions, space_time};
 use catraca_sim::Time;
 use catraca_trace::{Origin, Replay, Trace, TraceError, replay};
 
@@ -12,13 +12,14 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::{PendingPicture, Stdout, reason};
 use crate::table::counted;
+use crate::trees::Trees;
 
 const EXAMPLES: &str = "\
 Examples:
   catraca replay run.trace
   catraca replay run.trace --words
   catraca replay run.trace --diagram run.svg --from 10 --to 20
-  catraca replay run.trace --tree tree.svg --tree-at 1 --tree-at 2.5";
+  catraca replay run.trace --tree-diagram tree.svg --tree-at 1 --tree-at 2.5";
 
 /// Runs a trace again on fresh nodes and says where it differs.
 #[derive(clap::Args)]
@@ -37,9 +38,10 @@ pub(crate) struct Arguments {
     to: Option<String>,
     /// Draws who points to whom at the instants of --tree-at, .svg or .png.
     #[arg(long, value_name = "FILE")]
-    tree: Option<PathBuf>,
-    /// An instant (for a checker's trace: a step) that --tree draws; may be given several times.
-    #[arg(long, value_name = "TIME", requires = "tree", allow_negative_numbers = true)]
+    tree_diagram: Option<PathBuf>,
+    /// An instant (for a checker's trace: a step) that --tree-diagram draws; may be given several
+    /// times.
+    #[arg(long, value_name = "TIME", requires = "tree_diagram", allow_negative_numbers = true)]
     tree_at: Vec<String>,
     /// Prints every step in words.
     #[arg(long)]
@@ -61,10 +63,10 @@ impl Arguments {
                 .map_err(|error| Failure::input(format!("'{}' {error}", self.trace.display())))?;
             file.finish(&picture)?;
         }
-        if let Some(path) = &self.tree {
+        if let Some(path) = &self.tree_diagram {
             let instants = self.tree_at.iter().map(|text| ticks(&trace, "--tree-at", text));
-            let instants = instants.collect::<Result<Vec<u64>, Failure>>()?;
-            draw_trees(path, &trace, &instants, &format!("'{}'", self.trace.display()))?;
+            let trees = Trees::create(path, instants.collect::<Result<_, _>>()?)?;
+            trees.finish(&trace, &format!("'{}'", self.trace.display()))?;
         }
         let mut out = Stdout::lock();
         if self.words {
@@ -72,19 +74,6 @@ impl Arguments {
         }
         print_summary(&trace, &replayed, &mut out)
     }
-}
-
-/// Writes a picture of who points to whom at `instants`, in ticks. `whose` names the run in errors.
-pub(crate) fn draw_trees(path: &Path, trace: &Trace, instants: &[u64], whose: &str) -> Outcome {
-    if instants.is_empty() {
-        return Err(Failure::input(
-            "--tree draws single instants; say which, as in '--tree-at 2.5', once or several times",
-        ));
-    }
-    let file = PendingPicture::create(path)?;
-    let picture =
-        trees(trace, instants).map_err(|error| Failure::input(format!("{whose} {error}")))?;
-    file.finish(&picture)
 }
 
 fn read(path: &Path) -> Result<Trace, Failure> {

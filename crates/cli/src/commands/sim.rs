@@ -15,9 +15,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout, reason};
+use crate::trees::Trees;
 use crate::{Outcome, interrupt, progress};
 
-/// A diagram is drawn from at most so many events from the beginning of a run.
+/// Pictures are drawn from at most so many events from the beginning of a run.
 const MOST_EVENTS: usize = 1_000_000;
 
 const EXAMPLES: &str = "\
@@ -25,6 +26,7 @@ Examples:
   catraca sim --algorithm lamport --nodes 5
   catraca sim --algorithm raymond --nodes 7 --tree star --entries 20 --diagram run.svg
   catraca sim run.toml --seed 2 --trace run.trace
+  catraca sim --algorithm naimi-trehel --nodes 6 --tree-diagram tree.svg --tree-at 0 --tree-at 2.5
   catraca sim --algorithm raymond --clusters 4x8 --lan 1 --wan 50 --arrivals serial --locality 0.9
 
 A scenario file says the same in TOML; --hold is 'hold' in the section [workload].
@@ -106,12 +108,13 @@ impl Arguments {
         let window = self.window(&scenario)?;
         let path = |key| scenario.value(key).map(Path::new);
         let json = path("output.json").map(PendingFile::create).transpose()?;
-        let mut recording = Recording::start(
-            &setup,
-            path("output.trace"),
-            path("output.diagram"),
-            self.self_check,
-        )?;
+        let mut recording = Recording {
+            trace: path("output.trace").map(|path| begin_trace(path, &setup)).transpose()?,
+            diagram: path("output.diagram").map(PendingPicture::create).transpose()?,
+            trees: self.trees(&scenario)?,
+            digest: self.self_check.then(Digest::default),
+            ..Recording::of(&setup)
+        };
         let report = recording.run(&setup)?;
         if report.end == End::Interrupted {
             return Err(Failure::Interrupted);
@@ -184,39 +187,66 @@ impl Arguments {
         let (from, to) = (ticks("output.from")?, ticks("output.to")?);
         Ok(DiagramOptions { from, to, ..DiagramOptions::default() })
     }
+
+    /// The picture of who points to whom, if it is wanted.
+    fn trees(&self, scenario: &Scenario) -> Result<Option<Trees>, Failure> {
+        const KEY: &str = "output.tree-at";
+        let wrong = |what| self.at_fault(ScenarioError::Value { key: KEY, what });
+        let instants = scenario.values(KEY);
+        let Some(path) = scenario.value("output.tree-diagram") else {
+            return match instants {
+                [] => Ok(None),
+                _ => Err(wrong("says when; say where with --tree-diagram".to_string())),
+            };
+        };
+        let ticks = |text: &String| match text.parse::<Time>() {
+            Ok(time) => Ok(time.0),
+            Err(error) => Err(wrong(error.to_string())),
+        };
+        let instants = instants.iter().map(ticks).collect::<Result<_, _>>()?;
+        Trees::create(Path::new(path), instants).map(Some)
+    }
 }
 
-/// Everything that listens to a run: the trace file, the diagram, the digest.
+/// Everything that listens to a run: the trace file, the pictures, the digest.
 struct Recording {
     trace: Option<Writer<PendingFile>>,
-    diagram: Option<(PendingPicture, Trace)>,
+    diagram: Option<PendingPicture>,
+    trees: Option<Trees>,
+    /// What the pictures are drawn from.
+    drawn: Trace,
+    /// Whether the run had more events than are drawn from.
+    is_cut: bool,
     digest: Option<Digest>,
     /// The first failure to write; an observer cannot return one.
     failure: Option<std::io::Error>,
 }
 
+fn header(setup: &Setup) -> Header {
+    Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT)
+}
+
+fn begin_trace(path: &Path, setup: &Setup) -> Result<Writer<PendingFile>, Failure> {
+    let writer = Writer::new(PendingFile::create(path)?, &header(setup));
+    writer.map_err(|error| Failure::System(error.into()))
+}
+
 impl Recording {
-    fn start(
-        setup: &Setup,
-        trace: Option<&Path>,
-        diagram: Option<&Path>,
-        digest: bool,
-    ) -> Result<Self, Failure> {
-        let header = Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
-        let trace = match trace {
-            Some(path) => {
-                let writer = Writer::new(PendingFile::create(path)?, &header);
-                Some(writer.map_err(|error| Failure::System(error.into()))?)
-            }
-            None => None,
-        };
-        let diagram = match diagram {
-            Some(path) => {
-                Some((PendingPicture::create(path)?, Trace { header, events: Vec::new() }))
-            }
-            None => None,
-        };
-        Ok(Recording { trace, diagram, digest: digest.then(Digest::default), failure: None })
+    /// Nothing listens yet.
+    fn of(setup: &Setup) -> Self {
+        Recording {
+            trace: None,
+            diagram: None,
+            trees: None,
+            drawn: Trace { header: header(setup), events: Vec::new() },
+            is_cut: false,
+            digest: None,
+            failure: None,
+        }
+    }
+
+    fn draws(&self) -> bool {
+        self.diagram.is_some() || self.trees.is_some()
     }
 
     fn event(&mut self, event: &Event) {
@@ -225,10 +255,11 @@ impl Recording {
         {
             self.failure.get_or_insert(error);
         }
-        if let Some((_, trace)) = &mut self.diagram
-            && trace.events.len() < MOST_EVENTS
-        {
-            trace.events.push(event.clone());
+        if self.draws() {
+            self.is_cut = self.drawn.events.len() >= MOST_EVENTS;
+            if !self.is_cut {
+                self.drawn.events.push(event.clone());
+            }
         }
         if let Some(digest) = &mut self.digest {
             digest.add(event);
@@ -237,7 +268,7 @@ impl Recording {
 
     /// Runs; somebody listens only if there is something to listen for, because that costs time.
     fn run(&mut self, setup: &Setup) -> Result<Report, Failure> {
-        let listens = self.trace.is_some() || self.diagram.is_some() || self.digest.is_some();
+        let listens = self.trace.is_some() || self.draws() || self.digest.is_some();
         let stop = interrupt::flag();
         let mut observer = |event: &Event| self.event(event);
         let observer: Option<&mut dyn FnMut(&Event)> =
@@ -257,11 +288,21 @@ impl Recording {
         if let Some(trace) = self.trace {
             trace.finish().map_err(|error| Failure::System(error.into()))?.finish()?;
         }
-        if let Some((file, mut trace)) = self.diagram {
-            trace.header.violation = violation.map(|violation| violation.what.clone());
-            let picture = space_time(&trace, window)
+        let mut drawn = self.drawn;
+        drawn.header.violation = violation.map(|violation| violation.what.clone());
+        if let Some(file) = self.diagram {
+            let picture = space_time(&drawn, window)
                 .map_err(|error| Failure::input(format!("the run {error}")))?;
             file.finish(&picture)?;
+        }
+        if let Some(trees) = self.trees {
+            if self.is_cut && drawn.events.last().is_some_and(|last| last.at() < trees.last()) {
+                return Err(Failure::input(format!(
+                    "--tree-at: there are more than {MOST_EVENTS} events before this instant; \
+                     choose an earlier one"
+                )));
+            }
+            trees.finish(&drawn, "the run")?;
         }
         Ok(())
     }
@@ -273,7 +314,7 @@ fn self_check(
     report: &Report,
     out: &mut impl Write,
 ) -> Outcome {
-    let mut again = Recording::start(setup, None, None, true)?;
+    let mut again = Recording { digest: Some(Digest::default()), ..Recording::of(setup) };
     let second = again.run(setup)?;
     if second.end == End::Interrupted {
         return Err(Failure::Interrupted);

@@ -12,6 +12,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         let phase = self.sites[node.index()].phase;
         self.sites[node.index()] =
             Site { phase: Phase::Idle, alive: false, ..self.sites[node.index()] };
+        self.backlog.remove(&node);
         if let Some(recording) = &mut self.recording {
             recording.event(&trace::Event::Crash { at: now.0, node });
         }

@@ -1,5 +1,7 @@
 //! The end of a run: who still waits, and the figures of the report.
 
+use std::collections::VecDeque;
+
 use catraca_core::{Algorithm, Message, NodeId, Phase};
 
 use super::{Simulation, Site};
@@ -22,6 +24,10 @@ impl<A: Algorithm> Simulation<'_, A> {
             let wait = now - self.sites[node.index()].asked_at;
             self.metrics.wait(wait);
             self.expect(now, |sim| sim.bypass.still_waits(node));
+        }
+        // The front of a backlog has waited longest.
+        for wish in self.backlog.values().filter_map(VecDeque::front) {
+            self.metrics.wait(now - wish.since);
         }
         if let Some(sets) = &mut self.sets {
             sets.concurrency.count_until(now);

@@ -50,6 +50,12 @@ pub const KEYS: &[Key] = &[
         "N",
         "For algorithms on clusters: how often in a row the own cluster goes first",
     ),
+    one(
+        "proxies",
+        "proxies",
+        "NODES",
+        "For algorithms on clusters: the proxy of each, as in 1,5 [default: the first of each]",
+    ),
     one("tree", "tree", "SHAPE", "For raymond: binary, star, chain, or parents as in -,0,0,1"),
     one("quorum", "quorum", "KIND", "For maekawa: grid or plane"),
     one(
@@ -58,12 +64,11 @@ pub const KEYS: &[Key] = &[
         "NAME",
         "A deliberately broken variant; 'catraca algorithms NAME' lists them",
     ),
-    one("start.inside", "inside", "NODE", "The node that is inside when the run begins"),
     one(
-        "start.token",
-        "token",
-        "NODE",
-        "The node where the token is when the run begins [default: 0]",
+        "start",
+        "start",
+        "START",
+        "Where the run begins: idle, token:NODE, inside:NODE, or with claims inside:0=0,1|2=2",
     ),
     one(
         "workload.arrivals",
@@ -151,6 +156,18 @@ pub const KEYS: &[Key] = &[
     ),
     one("output.trace", "trace", "FILE", "Writes every step"),
     one("output.diagram", "diagram", "FILE", "Draws the space-time diagram, .svg or .png"),
+    one(
+        "output.tree-diagram",
+        "tree-diagram",
+        "FILE",
+        "Draws who points to whom at the instants of --tree-at, .svg or .png",
+    ),
+    many(
+        "output.tree-at",
+        "tree-at",
+        "TIME",
+        "An instant that --tree-diagram draws; may be given several times",
+    ),
     one("output.from", "from", "TIME", "Draws only from this time on"),
     one("output.to", "to", "TIME", "Draws only up to this time"),
     one("output.json", "json", "FILE", "Writes the figures as JSON"),

@@ -1,7 +1,6 @@
 //! From what was said to a run.
 
 use catraca_algorithms::Spec;
-use catraca_core::{NodeId, Start};
 
 use super::values::{parse_all, wrong};
 use super::{Scenario, ScenarioError};
@@ -50,17 +49,13 @@ impl Scenario {
         if spec.entry()?.parameters.contains(&"clusters") {
             spec.clusters = clusters.map(|(shape, _)| shape);
         }
+        spec.proxies = self.one("proxies")?;
         spec.max_preempt = self.whole("max-preempt")?;
         spec.resources = self.whole("resources")?;
         spec.tree = self.one("tree")?;
         spec.quorum = self.one("quorum")?;
         spec.mutant = self.text("mutant")?.map(str::to_string);
-        let inside: Option<u32> = self.whole("start.inside")?;
-        let token = self.whole("start.token")?.or(inside).unwrap_or(0);
-        spec.start = Start::token_at(NodeId(token));
-        if let Some(inside) = inside {
-            spec.start = spec.start.and_inside(NodeId(inside), catraca_core::Claim::single());
-        }
+        spec.start = self.one("start")?.unwrap_or_default();
         Ok(spec)
     }
 
@@ -122,8 +117,8 @@ mod tests {
         assert!(error(open.with("workload.rate", "NaN")).contains("is not between"));
         assert!(error(base().with("run.entries", 0)).contains("at least 1"));
         assert!(error(base().with("faults.events", "crash 9 at 1")).contains("nodes are 0 to 4"));
-        assert!(error(base().with("start.inside", 7)).contains("names node 7"));
-        let elsewhere = base().with("start.inside", 1).with("start.token", 2);
+        assert!(error(base().with("start", "inside:7")).contains("names node 7"));
+        let elsewhere = base().with("start", "inside:1 token:2");
         assert!(error(elsewhere).contains("put both at one node"));
         let schedule = base().with("workload.arrivals", "schedule");
         assert!(error(schedule.clone()).contains("list requests"));

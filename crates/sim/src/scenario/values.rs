@@ -17,7 +17,7 @@ pub(super) fn wrong(key: &'static str, what: impl Display) -> ScenarioError {
 impl Scenario {
     pub(super) fn texts(&self, key: &'static str) -> &[String] {
         debug_assert!(keys::find(key).is_some(), "{key} is in the table");
-        self.values.get(key).map_or(&[], Vec::as_slice)
+        self.values(key)
     }
 
     pub(super) fn text(&self, key: &'static str) -> Result<Option<&str>, ScenarioError> {

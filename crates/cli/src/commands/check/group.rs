@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use catraca_algorithms::Spec;
-use catraca_core::{Claim, NodeId, ResourceId, Start};
-use catraca_topology::{ClusterShape, QuorumKind, TreeShape};
+use catraca_core::{Claim, ClaimError, Start};
+use catraca_topology::{ClusterShape, Proxies, QuorumKind, TreeShape};
 
 use crate::failure::Failure;
 use crate::value;
@@ -17,7 +17,7 @@ pub(super) struct Group {
     nodes: u32,
     /// Where the group begins: idle, token:NODE, inside:NODE, or with claims inside:0=0,1|2=2.
     #[arg(long, value_name = "START", default_value = "idle")]
-    start: StartName,
+    start: Start,
     /// A deliberately broken variant; 'catraca algorithms NAME' lists them.
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
@@ -30,6 +30,9 @@ pub(super) struct Group {
     /// For bertier: 2x2, sizes as in 2,2, or members with the proxy first as in 0,1|3,2.
     #[arg(long, value_name = "CLUSTERS")]
     clusters: Option<ClusterShape>,
+    /// For bertier: the proxy of each cluster, as in 1,2 [default: the first of each].
+    #[arg(long, value_name = "NODES", allow_hyphen_values = true)]
+    proxies: Option<Proxies>,
     /// For bertier: how often in a row a cluster's own requests may overtake one from outside.
     #[arg(long, value_name = "N")]
     max_preempt: Option<u32>,
@@ -42,67 +45,15 @@ pub(super) struct Group {
     claims: Option<ClaimList>,
 }
 
-/// A start as it is written on the command line.
-#[derive(Clone)]
-struct StartName(Start);
-
-impl FromStr for StartName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let node = |text: &str| text.parse().map(NodeId).ok();
-        let start = match text.split_once(':') {
-            None if text == "idle" => Some(Start::idle()),
-            Some(("inside", at)) if at.contains('=') => with_claims(at),
-            Some(("inside", at)) => node(at).map(Start::inside),
-            Some(("token", at)) => node(at).map(Start::token_at),
-            _ => None,
-        };
-        start.map(StartName).ok_or_else(|| {
-            format!(
-                "'{text}' is no start: say idle, inside:NODE or token:NODE, as in inside:0, or name \
-                 claims as in inside:0=0,1|2=2"
-            )
-        })
-    }
-}
-
-/// Several nodes inside, each with its claim; the token is at the first.
-fn with_claims(text: &str) -> Option<Start> {
-    let mut start: Option<Start> = None;
-    for holder in text.split('|') {
-        let (node, claim) = holder.split_once('=')?;
-        let node = NodeId(node.trim().parse().ok()?);
-        let claim = claim_of(claim).ok()?;
-        start = Some(start.unwrap_or_else(|| Start::token_at(node)).and_inside(node, claim));
-    }
-    start
-}
-
-fn claim_of(text: &str) -> Result<Claim, String> {
-    let resource = |word: &str| {
-        word.trim()
-            .parse()
-            .map(ResourceId)
-            .map_err(|_| format!("'{text}' is no claim: list resources as in 0,1"))
-    };
-    let resources: Vec<ResourceId> = text.split(',').map(resource).collect::<Result<_, _>>()?;
-    let claim = Claim::of(resources.iter().copied());
-    if claim.resources().len() < resources.len() {
-        return Err(format!("'{text}' claims a resource twice; name it once"));
-    }
-    Ok(claim)
-}
-
 /// A list of claims as it is written on the command line.
 #[derive(Clone)]
 struct ClaimList(Vec<Claim>);
 
 impl FromStr for ClaimList {
-    type Err = String;
+    type Err = ClaimError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.split('|').map(claim_of).collect::<Result<_, _>>().map(ClaimList)
+    fn from_str(text: &str) -> Result<Self, ClaimError> {
+        text.split('|').map(str::parse).collect::<Result<_, _>>().map(ClaimList)
     }
 }
 
@@ -114,18 +65,20 @@ impl Group {
             ("--tree", self.tree.is_some()),
             ("--quorum", self.quorum.is_some()),
             ("--clusters", self.clusters.is_some()),
+            ("--proxies", self.proxies.is_some()),
             ("--max-preempt", self.max_preempt.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
     pub(super) fn spec(&self, algorithm: &str) -> Spec {
-        let spec = Spec::new(algorithm, self.nodes).starting(self.start.0.clone());
+        let spec = Spec::new(algorithm, self.nodes).starting(self.start.clone());
         Spec {
             mutant: self.mutant.clone(),
             tree: self.tree.clone(),
             quorum: self.quorum,
             clusters: self.clusters.clone(),
+            proxies: self.proxies.clone(),
             max_preempt: self.max_preempt,
             resources: self.resources,
             ..spec
