@@ -48,7 +48,27 @@ pub(crate) fn measure() -> Result<()> {
     let figure = "simulator, naimi-trehel N=1,000,000 one request each, events/s";
     print(figure, events_per_second(&reversal)?, 2e6);
     print("checker, ricart-agrawala N=3 x 2 requests, states/s", states_per_second()?, 500e3);
+    sets_growth()?;
     queue_growth();
+    Ok(())
+}
+
+/// A thousand nodes that ask for two resources each, of few or of many. The events of a run are
+/// about the same however many there are; so should be their cost.
+fn sets_growth() -> Result<()> {
+    println!("\n{:<24} {:>12} {:>12}", "resources, 2 a request", "ns/event", "of the first");
+    let mut first = None;
+    for resources in [10, 100, 1000, 10_000] {
+        let scenario = Scenario::new()
+            .with("algorithm", "bouabdallah-laforest")
+            .with("nodes", 1000)
+            .with("resources", resources)
+            .with("workload.claim", 2)
+            .with("run.entries", 20_000);
+        let per_event = 1e9 / events_per_second(&scenario)?;
+        let ratio = per_event / *first.get_or_insert(per_event);
+        println!("{resources:<24} {per_event:>12.1} {ratio:>12.2}");
+    }
     Ok(())
 }
 

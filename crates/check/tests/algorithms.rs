@@ -102,8 +102,12 @@ fn overlapping_sets_are_exhausted_too() {
     let together = Start::token_at(NodeId(0))
         .and_inside(NodeId(0), Claim::of([ResourceId(0), ResourceId(1)]))
         .and_inside(NodeId(2), Claim::of([ResourceId(2)]));
+    let alone = Start::token_at(NodeId(1)).and_inside(NodeId(1), Claim::of([ResourceId(2)]));
+    let all: Start = "inside:0=0|1=1|2=2".parse().unwrap();
     for (algorithm, start, states) in [
         ("bouabdallah-laforest", Start::idle(), 18_298),
+        ("bouabdallah-laforest", alone, 0),
+        ("bouabdallah-laforest", all, 0),
         ("bouabdallah-laforest", together, 21_546),
         ("ordered:naimi-trehel", Start::idle(), 5_355),
         ("ordered:coordinator", Start::idle(), 8_867),
@@ -114,15 +118,27 @@ fn overlapping_sets_are_exhausted_too() {
     }
 }
 
-/// Two clusters of two; the bound on local preference makes no difference to what may happen wrong.
+/// Two clusters of two, from an idle start and with a member of the other cluster inside.
 #[test]
 fn bertier_holds_with_any_local_preference() {
-    for max_preempt in [0, 1, 2] {
+    for (max_preempt, idle, inside) in [(0, 0, 0), (1, 0, 0), (2, 0, 0)] {
         let clusters = Some(ClusterShape::Sizes(vec![2, 2]));
         let spec = Spec { clusters, max_preempt: Some(max_preempt), ..Spec::new("bertier", 4) };
-        let report = check(&spec, &Options::of(&spec).unwrap(), &mut |_| {}).unwrap();
-        assert_eq!(report.verdict, Verdict::Holds, "{max_preempt}");
+        for (start, states) in [(Start::idle(), idle), (Start::inside(NodeId(3)), inside)] {
+            let spec = spec.clone().starting(start);
+            let report = check(&spec, &Options::of(&spec).unwrap(), &mut |_| {}).unwrap();
+            assert_eq!((report.verdict, report.states), (Verdict::Holds, states), "{max_preempt}");
+        }
     }
+}
+
+/// Another proxy than the first of a cluster changes who says what to whom, not whether it holds.
+#[test]
+fn bertier_holds_with_proxies_that_are_named() {
+    let spec = Spec { proxies: Some("1,3".parse().unwrap()), ..Spec::new("bertier", 4) };
+    let options = Options { requests: 1, ..Options::of(&spec).unwrap() };
+    let report = check(&spec, &options, &mut |_| {}).unwrap();
+    assert_eq!((report.verdict, report.states), (Verdict::Holds, 0));
 }
 
 /// Every mutant says in which group the checker catches it, and as what; or else that the simulator

@@ -1,4 +1,4 @@
-//! How fast the simulator is: events a second of two runs, and of the event queue alone.
+//! How fast the simulator is: events a second of several runs, and of the event queue alone.
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail loudly")]
 
 use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
@@ -22,6 +22,20 @@ fn runs(criterion: &mut Criterion) {
     bench_run(criterion, "ricart-agrawala, 64 nodes, high load", &high);
     let once = group("raymond", 100_000).with("workload.rounds", 1);
     bench_run(criterion, "raymond, 100,000 nodes, one request each", &once);
+}
+
+/// A thousand nodes that ask for two resources each, of few or of many.
+fn sets(criterion: &mut Criterion) {
+    for resources in [10, 100, 1000, 10_000] {
+        let scenario = Scenario::new()
+            .with("algorithm", "bouabdallah-laforest")
+            .with("nodes", 1000)
+            .with("resources", resources)
+            .with("workload.claim", 2)
+            .with("run.entries", 20_000);
+        let name = format!("bouabdallah-laforest, 1,000 nodes, 2 of {resources} resources");
+        bench_run(criterion, &name, &scenario);
+    }
 }
 
 /// The hold model: the next event comes out, and one goes in at a random time after it.
@@ -49,5 +63,5 @@ fn hold_model(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, runs, hold_model);
+criterion_group!(benches, runs, sets, hold_model);
 criterion_main!(benches);

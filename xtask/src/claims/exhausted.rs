@@ -108,36 +108,79 @@ impl Claim {
     }
 }
 
-/// Every algorithm with 3 nodes that ask twice and with 4 that ask once, from every kind of start.
+/// Every algorithm with 3 nodes that ask twice and with 4 that ask once, from every kind of start;
+/// then clusters and sets.
 pub(super) fn groups() -> Result<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     for entry in ENTRIES {
         for (nodes, requests, most) in GROUPS {
-            let mut starts = vec![("idle".to_string(), Start::idle())];
-            for node in [NodeId(0), NodeId(nodes - 1)] {
-                starts.push((format!("inside:{node}"), Start::inside(node)));
-            }
-            for (name, start) in starts {
-                let spec = Spec::new(entry.name, nodes).starting(start);
-                let report = explore(&spec, requests, None, most)?;
-                if let Some(property) = broken(&report) {
-                    bail!("{} breaks '{property}' from {name}", entry.name);
-                }
-                let exhausted = report.verdict == Checked::Holds;
-                let unknown = || "-".to_string();
-                rows.push(vec![
-                    entry.name.to_string(),
-                    nodes.to_string(),
-                    requests.to_string(),
-                    name,
-                    if exhausted { grouped(report.states) } else { unknown() },
-                    if exhausted { report.depth.to_string() } else { unknown() },
-                    if exhausted { "holds".to_string() } else { words(&report) },
-                ]);
-                if !exhausted {
-                    break; // The other starts have more states still.
-                }
-            }
+            let inside = [NodeId(0), NodeId(nodes - 1)].map(Start::inside);
+            let starts = [Start::idle()].into_iter().chain(inside);
+            let spec = Spec::new(entry.name, nodes);
+            rows.extend(from_each(entry.name, &spec, starts, requests, most)?);
+        }
+    }
+    rows.extend(clusters()?);
+    rows.extend(sets()?);
+    Ok(rows)
+}
+
+/// Two clusters of two; the first start is in one cluster, the last in the other.
+fn clusters() -> Result<Vec<Vec<String>>> {
+    let mut rows = Vec::new();
+    for max_preempt in [0, 1, 2] {
+        let clusters = Some("2x2".parse()?);
+        let spec = Spec { clusters, max_preempt: Some(max_preempt), ..Spec::new("bertier", 4) };
+        let name = format!("bertier --clusters 2x2 --max-preempt {max_preempt}");
+        for requests in [1, 2] {
+            let inside = [NodeId(0), NodeId(3)].map(Start::inside);
+            let starts = [Start::idle()].into_iter().chain(inside);
+            rows.extend(from_each(&name, &spec, starts, requests, MOST_STATES)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// Three resources and claims that overlap: request k of node i asks for i+k and the next one.
+fn sets() -> Result<Vec<Vec<String>>> {
+    let spec = Spec { resources: Some(3), ..Spec::new("bouabdallah-laforest", 3) };
+    let mut starts = Vec::new();
+    for text in ["idle", "inside:0=0,1", "inside:2=2,0", "inside:0=0,1|2=2", "inside:0=0|1=1|2=2"] {
+        starts.push(text.parse()?);
+    }
+    from_each("bouabdallah-laforest --resources 3", &spec, starts, 2, MOST_STATES)
+}
+
+/// A row for each start, as long as all states can be seen: later starts have more.
+fn from_each(
+    name: &str,
+    spec: &Spec,
+    starts: impl IntoIterator<Item = Start>,
+    requests: u32,
+    most: u64,
+) -> Result<Vec<Vec<String>>> {
+    let mut rows = Vec::new();
+    for start in starts {
+        let shown = start.to_string();
+        let spec = spec.clone().starting(start);
+        let report = explore(&spec, requests, None, most)?;
+        if let Some(property) = broken(&report) {
+            bail!("{name} breaks '{property}' from {shown}");
+        }
+        let exhausted = report.verdict == Checked::Holds;
+        let unknown = || "-".to_string();
+        rows.push(vec![
+            name.to_string(),
+            spec.nodes.to_string(),
+            requests.to_string(),
+            // A bar would end the cell of a table.
+            shown.replace('|', "\\|"),
+            if exhausted { grouped(report.states) } else { unknown() },
+            if exhausted { report.depth.to_string() } else { unknown() },
+            if exhausted { "holds".to_string() } else { words(&report) },
+        ]);
+        if !exhausted {
+            break;
         }
     }
     Ok(rows)
