@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use catraca_algorithms::Spec;
+use catraca_algorithms::{NaimiTrehel, Spec};
 use catraca_check::{Options, check};
 use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
 
@@ -47,6 +47,8 @@ pub(crate) fn measure() -> Result<()> {
         .with("workload.rounds", 1);
     let figure = "simulator, naimi-trehel N=1,000,000 one request each, events/s";
     print(figure, events_per_second(&reversal)?, 2e6);
+    let state = size_of::<NaimiTrehel>() as f64;
+    print_at_most("naimi-trehel, state of the algorithm, bytes/node", state, 64.0);
     print("checker, ricart-agrawala N=3 x 2 requests, states/s", states_per_second()?, 500e3);
     sets_growth()?;
     queue_growth();

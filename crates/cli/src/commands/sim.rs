@@ -296,7 +296,7 @@ impl Recording {
             file.finish(&picture)?;
         }
         if let Some(trees) = self.trees {
-            if self.is_cut && drawn.events.last().is_some_and(|last| last.at() < trees.last()) {
+            if self.is_cut && drawn.events.last().is_some_and(|last| last.at() <= trees.last()) {
                 return Err(Failure::input(format!(
                     "--tree-at: there are more than {MOST_EVENTS} events before this instant; \
                      choose an earlier one"
