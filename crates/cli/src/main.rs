@@ -29,7 +29,7 @@ Exit codes:
     0  done, nothing wrong found
     1  the system failed (a disk, a thread)
     2  wrong input; the message says what to change
-    3  a violation was found, or a replay differs from its trace
+    3  a violation was found, a replay differs from its trace, or runs contradict a verdict
     4  gave up without a verdict (a limit on memory or states)
   130  interrupted; no half-written file is left behind";
 
@@ -39,6 +39,7 @@ enum Command {
     Sim(commands::sim::Arguments),
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
+    Experiment(commands::experiment::Arguments),
     Algorithms(commands::algorithms::Arguments),
 }
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
+        Command::Experiment(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
     };
     match result {

@@ -35,3 +35,19 @@ fn an_interrupted_check_leaves_the_old_trace_and_nothing_else() {
     let check = ["check", "lamport", "--trace", "broken.trace"];
     leaves_the_old_file("broken.trace", &[&check, &flags[..]].concat());
 }
+
+#[test]
+fn an_interrupted_experiment_leaves_the_old_table_and_nothing_else() {
+    let folder = Folder::new();
+    folder.write("out.csv", "old");
+    folder.write(
+        "out.toml",
+        "algorithm = 'lamport'\n[run]\nentries = 1000000000\n[experiment]\ntitle = 'long'\n\
+         question = 'how long?'\ncolumns = ['delay']\n",
+    );
+    let ran = folder.interrupt(&["experiment", "out.toml", "--out", "."]);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    ran.complained(&["catraca: interrupted"]);
+    assert_eq!(folder.names(), ["out.csv", "out.toml"]);
+    assert_eq!(folder.read("out.csv"), "old");
+}

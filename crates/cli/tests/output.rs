@@ -9,10 +9,11 @@ use std::process::Command;
 
 use support::{Folder, Ran};
 
-const COMMANDS: [&[&str]; 5] = [
+const COMMANDS: [&[&str]; 6] = [
     &["compare", "--nodes", "4", "--entries", "20"],
     &["sim", "--algorithm", "lamport", "--entries", "20"],
     &["check", "lamport", "--nodes", "2"],
+    &["experiment", "schedule"],
     &["algorithms"],
     &["algorithms", "maekawa"],
 ];
@@ -20,7 +21,7 @@ const COMMANDS: [&[&str]; 5] = [
 #[test]
 fn every_help_text_fits_a_screen_and_goes_to_standard_output() {
     let folder = Folder::new();
-    for command in ["compare", "sim", "check", "replay", "algorithms"] {
+    for command in ["compare", "sim", "check", "replay", "experiment", "algorithms"] {
         let ran = folder.run(&[command, "--help"]).quietly(0).says("Usage: catraca ");
         let widest = ran.stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 100, "{command}: {widest} columns");
@@ -33,7 +34,7 @@ fn every_example_in_a_help_text_works_as_printed() {
     let folder = Folder::new();
     folder.write("run.toml", "algorithm = 'raymond'\nnodes = 3\n[run]\ntime = 30\n");
     // In this order: 'sim' writes the trace that 'replay' reads.
-    for command in ["compare", "sim", "check", "replay"] {
+    for command in ["compare", "sim", "check", "replay", "experiment"] {
         let help = folder.run(&[command, "--help"]).quietly(0).stdout;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  catraca "));
         let examples: Vec<&str> = examples.collect();

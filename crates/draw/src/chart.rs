@@ -142,7 +142,7 @@ impl Chart {
     }
 }
 
-fn colour(index: usize) -> &'static str {
+pub(crate) fn colour(index: usize) -> &'static str {
     PALETTE[index % PALETTE.len()]
 }
 

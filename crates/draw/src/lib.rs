@@ -1,10 +1,10 @@
-//! Pictures: space-time diagrams and pointer trees of traces, and line charts.
+//! Pictures: space-time diagrams and pointer trees of traces, line charts and bar charts.
 //!
 //! There is one way to draw: everything becomes SVG text, and a PNG is that text rendered with the
 //! fonts of the system. No system library is needed for either. The same input gives the same SVG
 //! on every machine. Writing files is left to the caller.
 //!
-//! What to read first: [`space_time`], [`trees`], [`chart_column`], then [`Picture`].
+//! What to read first: [`space_time`], [`trees`], [`chart_column`], [`bar_chart`], then [`Picture`].
 //!
 //! ```
 //! use std::path::Path;
@@ -31,6 +31,7 @@
 
 mod arrow;
 mod axis;
+mod bars;
 mod chart;
 mod diagram;
 mod forest;
@@ -47,6 +48,7 @@ mod ticks;
 mod tree;
 
 pub use axis::{Axis, Scale};
+pub use bars::{BarChart, Bars, bar_chart};
 pub use chart::{Chart, Series, chart_column};
 pub use diagram::{DiagramOptions, space_time};
 pub use picture::{DrawError, Format, Picture};

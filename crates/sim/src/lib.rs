@@ -54,7 +54,7 @@ pub use network::{Latency, Network, Order, OrderError};
 pub use queue::EventQueue;
 pub use random::Random;
 pub use report::{End, Report};
-pub use scenario::{KEYS, Key, Scenario, ScenarioError};
+pub use scenario::{EXPERIMENT, KEYS, Key, Scenario, ScenarioError, table};
 pub use setup::{Limits, Setup};
 pub use time::{MAX_UNITS, TICKS_PER_UNIT, Time, TimeError};
 pub use workload::{Arrivals, Scheduled, Workload};

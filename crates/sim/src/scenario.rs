@@ -102,12 +102,19 @@ impl Scenario {
         self.values.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads a TOML file.
+    /// Reads a TOML file. What it says about an experiment, in the table [`EXPERIMENT`], is left to
+    /// whoever runs experiments.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        let table: toml::Table = text.parse().map_err(|error| toml_error(text, &error))?;
+        let mut table = table(text)?;
+        table.remove(EXPERIMENT);
         let mut scenario = Scenario::new();
-        scenario.add_table("", &table)?;
+        scenario.say(&table)?;
         Ok(scenario)
+    }
+
+    /// Says what the keys of `table` say. Replaces what was said of them before.
+    pub fn say(&mut self, table: &toml::Table) -> Result<(), ScenarioError> {
+        self.add_table("", table)
     }
 
     fn add_table(&mut self, prefix: &str, table: &toml::Table) -> Result<(), ScenarioError> {
@@ -125,6 +132,11 @@ impl Scenario {
         Ok(())
     }
 
+    /// Says all that `other` says. Replaces what was said of the same keys before.
+    pub fn overlay(&mut self, other: &Scenario) {
+        self.values.extend(other.values.clone());
+    }
+
     /// The command that describes the same run by flags alone.
     pub fn command(&self) -> String {
         let mut command = String::from("catraca sim");
@@ -135,6 +147,14 @@ impl Scenario {
         }
         command
     }
+}
+
+/// The table of a scenario file that describes an experiment.
+pub const EXPERIMENT: &str = "experiment";
+
+/// The contents of a TOML file.
+pub fn table(text: &str) -> Result<toml::Table, ScenarioError> {
+    text.parse().map_err(|error| toml_error(text, &error))
 }
 
 fn plain_text(path: &str, value: &toml::Value) -> Result<String, ScenarioError> {
@@ -177,6 +197,12 @@ mod tests {
             scenario.command(),
             "catraca sim --algorithm ricart-agrawala --nodes 3 --hold 0.5 --fault 'crash 1 at 5'"
         );
+    }
+
+    #[test]
+    fn what_a_file_says_of_an_experiment_is_nothing_to_the_run() {
+        let text = "nodes = 3\n[experiment]\ntitle = 'three nodes'\n";
+        assert_eq!(Scenario::from_toml(text).unwrap().command(), "catraca sim --nodes 3");
     }
 
     #[test]

@@ -1,0 +1,140 @@
+//! `catraca experiment`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use support::Folder;
+
+/// An experiment of the user's, with one more line.
+fn mine(more: &str) -> String {
+    format!(
+        "algorithm = 'lamport'\n[workload]\nrounds = 2\n[experiment]\ntitle = 'Mine'\n\
+         paper = 'S2'\nquestion = 'How many?'\ncolumns = ['messages_per_entry', 'delay']\n\
+         formulas = ['3(N - 1)']\nvary.nodes = [2, 4]\n{more}\n"
+    )
+}
+
+const CHART: &str = "[[experiment.chart]]\nname = 'time'\ntitle = 'Over time'\nover_time = 2\n\
+                     y = ['messages.request', 'entries']";
+
+fn claim(verdict: &str) -> String {
+    format!(
+        "[[experiment.claim]]\nsection = '8'\nsays = 'three per node'\n\
+         figure = 'messages_per_entry'\nis = '3(N - 1)'\nverdict = '{verdict}'\nwhy = 'So it is.'"
+    )
+}
+
+#[test]
+fn the_list_names_every_experiment_and_where_it_comes_from() {
+    let ran = Folder::new().run(&["experiment", "list"]).quietly(0);
+    for name in catraca_lab::names() {
+        assert!(ran.stdout.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}");
+    }
+    let widest = ran.stdout.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 120, "{widest} columns");
+}
+
+#[test]
+fn an_embedded_experiment_runs_anywhere_and_writes_nothing_without_being_asked() {
+    let folder = Folder::new();
+    let ran = folder.run(&["experiment", "schedule"]).quietly(0);
+    ran.says("entries  messages  longest").says("1 picture with --out DIR: schedule.svg");
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+#[test]
+fn tables_and_pictures_go_into_the_folder() {
+    let folder = Folder::new();
+    folder.write("mine.toml", mine(CHART));
+    folder
+        .run(&["experiment", "mine.toml", "--out", "new/figures"])
+        .quietly(0)
+        .says("mine-time.svg");
+    assert_eq!(folder.names(), ["mine.toml", "new"]);
+    let csv = folder.read("new/figures/mine.csv");
+    assert_eq!(csv, "nodes,messages_per_entry,delay,3(N - 1)\n2,3,1,3\n4,9,1,9\n");
+    assert!(folder.read("new/figures/mine-time.svg").contains(">4, entries</text>"));
+}
+
+#[test]
+fn a_finding_against_the_record_is_told_and_has_its_exit_code() {
+    let folder = Folder::new();
+    folder.write("holds.toml", mine(&claim("holds")));
+    folder.write("wrong.toml", mine(&claim("wrong")));
+    folder.run(&["experiment", "holds.toml"]).quietly(0).says("holds: three per node (S2, 8)");
+    let ran = folder.run(&["experiment", "./wrong.toml", "--out", "."]).quietly(3);
+    ran.says("2: 3.00 (3.00); 4: 9.00 (9.00)").says("ON RECORD IS 'wrong'");
+    assert!(
+        folder.names().contains(&"wrong.csv".to_string()),
+        "the files are written all the same"
+    );
+}
+
+#[test]
+fn a_run_that_breaks_what_it_should_not_is_told_with_its_command() {
+    let folder = Folder::new();
+    let broken = mine("breaks = 'nobody waits for ever'");
+    folder.write("broken.toml", broken.replace("vary.nodes = [2, 4]", ""));
+    let ran = folder.run(&["experiment", "broken.toml"]).quietly(3);
+    ran.says("'nobody waits for ever' did not break; see catraca sim --algorithm lamport");
+}
+
+#[test]
+fn the_base_scenario_of_an_experiment_still_runs_alone() {
+    let folder = Folder::new();
+    folder.write("mine.toml", mine(CHART));
+    folder.run(&["sim", "mine.toml"]).quietly(0).says("lamport");
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let folder = Folder::new();
+    let refused = |arguments: &[&str], texts: &[&str]| {
+        folder.run(&[&["experiment"], arguments].concat()).refused(texts);
+    };
+    refused(&["shedule"], &["there is no experiment 'shedule'", "Did you mean 'schedule'?"]);
+    refused(&["list", "--out", "x"], &["leave --out away"]);
+    refused(&["none.toml"], &["cannot read the experiment 'none.toml': there is no such file"]);
+    folder.write("run.toml", "algorithm = 'lamport'\n");
+    refused(&["run.toml"], &["run.toml: [experiment]", "run it with 'catraca sim'"]);
+    for (line, texts) in [
+        ("tilte = 'x'", &["experiment: there is no key 'tilte'", "Did you mean 'title'?"][..]),
+        ("[[experiment.chart]]\nname = 'a/b'\ntitle = ''", &["letters, digits"]),
+        ("[[experiment.chart]]\nname = 'a'\ntitle = ''\ny = 'delay'\nx = 'node'", &["'nodes'?"]),
+        ("[[experiment.chart]]\nname = 'a'\ntitle = ''\ny = 'delays'\nx = 'nodes'", &["'delay'?"]),
+        (
+            "[[experiment.chart]]\nname = 'a'\ntitle = ''\ny = 'entries'\nover_time = 0",
+            &["more than 0"],
+        ),
+        (
+            "[[experiment.claim]]\nsection = ''\nsays = ''\nfigure = 'delay'",
+            &["is, about, at_least"],
+        ),
+        ("vary.nodse = [1]", &["there is no key 'nodse'", "Did you mean 'nodes'?"]),
+        ("vary.algorithm = ['lampport']", &["there is no algorithm 'lampport'", "'lamport'?"]),
+    ] {
+        folder.write("bad.toml", mine(line));
+        refused(&["bad.toml"], &[&["bad.toml: "], texts].concat());
+    }
+    folder.write("bad.toml", mine("").replace("'3(N - 1)'", "'3 N'"));
+    refused(&["bad.toml"], &["there is no formula '3 N'", "2(N - 1)"]);
+    folder.write("bad.toml", mine("").replace("'delay'", "'messages.token'"));
+    refused(&["bad.toml"], &["there is no kind of message 'token'", "request, reply, release"]);
+    folder.write("bad.toml", mine("oh = = no"));
+    refused(&["bad.toml"], &["bad.toml: line 11, column 6"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_to_is_refused_before_anything_runs() {
+    let folder = Folder::new();
+    folder.write("file", "");
+    let out = |path| folder.run(&["experiment", "schedule", "--out", path]);
+    out("file").refused(&["cannot write to 'file': it is a file"]);
+    out("file/below").refused(&["cannot write to 'file/below'", "choose another folder"]);
+    out("/proc/nothing").refused(&["cannot write to '/proc/nothing'"]);
+}
+
+#[test]
+fn the_page_of_all_experiments_is_offered_by_the_help() {
+    Folder::new().run(&["experiment", "--help"]).quietly(0).says("report.html");
+}

@@ -1,0 +1,346 @@
+//! The charts of an experiment: which figures over what, and the picture of it.
+
+use catraca_draw::{Axis, BarChart, Bars, Chart, Picture, Scale, Series, bar_chart, chart_column};
+use catraca_sim::{TICKS_PER_UNIT, Time};
+
+use crate::error::{LabError, one_of, wrong};
+use crate::experiment::{Experiment, Run};
+use crate::fields::Fields;
+use crate::figure::{self, Figure};
+use crate::formula::Formula;
+use crate::results::Results;
+use crate::timeline::{Counted, Timeline};
+use crate::vary::{Dimension, Selection, find};
+
+/// A chart, before there are figures for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChartPlan {
+    /// The last part of its file's name.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    selection: Selection,
+    /// The words on the vertical axis.
+    label: String,
+    y_scale: Scale,
+    /// The dimensions that name its lines.
+    series: Vec<usize>,
+    shows: Shows,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Shows {
+    /// A line for each series and each figure, over another figure or a varied number.
+    Lines { x: X, x_scale: Scale, y: Vec<Figure>, formulas: Vec<Formula> },
+    /// A bar for each series and each figure, for each value of a dimension that is no number.
+    Bars { x: usize, y: Vec<Figure>, stacked: bool },
+    /// A line for each run and each thing that is counted, over simulated time.
+    OverTime { interval: Time, y: Vec<Counted> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum X {
+    Figure(Figure),
+    /// The value in this dimension, a number.
+    Dimension(usize),
+}
+
+const SCALES: [(&str, Scale); 2] = [("linear", Scale::Linear), ("log", Scale::Logarithmic)];
+
+impl ChartPlan {
+    pub(crate) fn read(
+        place: &str,
+        table: &toml::Table,
+        dimensions: &[Dimension],
+        runs: &[Run],
+    ) -> Result<Self, LabError> {
+        let mut fields = Fields::new(place, table);
+        let (name, title) = (fields.needed("name")?, fields.needed("title")?);
+        if name.is_empty() || !name.chars().all(|one| one.is_ascii_alphanumeric() || one == '-') {
+            let what = "becomes part of a file's name; use letters, digits and '-' only";
+            return Err(wrong(fields.place("name"), what));
+        }
+        let selection =
+            Selection::read(&fields.place("where"), fields.table("where")?, dimensions)?;
+        let y_scale = fields.choice("y_scale", &SCALES)?.unwrap_or(Scale::Linear);
+        let label = fields.text("label")?;
+        let y = fields.texts("y")?;
+        if y.is_empty() {
+            return Err(wrong(fields.place("y"), "is missing; name one figure, or several"));
+        }
+        let series = fields.texts("series")?;
+        let is_series_said = fields.value("series").is_some();
+        let (shows, first_label) = match fields.number("over_time")? {
+            Some(interval) => over_time(&fields, interval, &y, runs)?,
+            None => over_figures(&mut fields, &y, dimensions, runs)?,
+        };
+        let series = if is_series_said {
+            let at = |name: &String| find(&fields.place("series"), name, dimensions);
+            series.iter().map(at).collect::<Result<_, _>>()?
+        } else {
+            let is_free = |&at: &usize| !shows.is_over(at) && !selection.fixes(at);
+            (0..dimensions.len()).filter(is_free).collect()
+        };
+        fields.finish()?;
+        let label = label.unwrap_or(first_label);
+        Ok(ChartPlan { name, title, selection, label, y_scale, series, shows })
+    }
+
+    /// What is to be counted while a run goes on.
+    pub(crate) fn timelines(&self) -> Vec<Timeline> {
+        match &self.shows {
+            Shows::OverTime { interval, y } => {
+                y.iter().map(|counted| Timeline::new(*interval, counted.clone())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn draw(&self, experiment: &Experiment, results: &Results) -> Picture {
+        match &self.shows {
+            Shows::Bars { x, y, stacked } => {
+                bar_chart(&self.bars(*x, y, *stacked, experiment, results))
+            }
+            Shows::Lines { x, x_scale, y, formulas } => {
+                let mut series = self.lines(x, y, experiment, results);
+                series.extend(self.reference(x, formulas, experiment, results));
+                let label = x.label(experiment);
+                self.chart(Axis { label, scale: *x_scale }, series)
+            }
+            Shows::OverTime { y, .. } => {
+                self.chart(Axis::linear("time"), self.counts(y, experiment, results))
+            }
+        }
+    }
+
+    fn chart(&self, x: Axis, series: Vec<Series>) -> Picture {
+        let y = Axis { label: self.label.clone(), scale: self.y_scale };
+        chart_column(&[Chart { title: self.title.clone(), x, y, series }])
+    }
+
+    /// The runs that the chart shows, by their place.
+    fn rows<'a>(&'a self, experiment: &'a Experiment) -> impl Iterator<Item = usize> + 'a {
+        let is_shown = |row: &usize| self.selection.contains(&experiment.runs[*row].coordinates);
+        (0..experiment.runs.len()).filter(is_shown)
+    }
+
+    /// The name of the line to which a run belongs.
+    fn series_name(&self, coordinates: &[String], figure: Option<&str>) -> String {
+        let words = self.series.iter().map(|&at| coordinates[at].as_str());
+        words.chain(figure).collect::<Vec<_>>().join(", ")
+    }
+
+    fn lines(
+        &self,
+        x: &X,
+        y: &[Figure],
+        experiment: &Experiment,
+        results: &Results,
+    ) -> Vec<Series> {
+        let mut series: Vec<Series> = Vec::new();
+        for row in self.rows(experiment) {
+            let (run, report) = (&experiment.runs[row], &results.rows[row].report);
+            for figure in y {
+                let label = figure.label();
+                let shown = (y.len() > 1 || self.series.is_empty()).then_some(label.as_str());
+                let line = named(&mut series, self.series_name(&run.coordinates, shown));
+                let point = (x.of(run, results, row), figure.of(&run.setup, report));
+                if let (Some(x), Some(y)) = point {
+                    line.points.push((x, y));
+                }
+            }
+        }
+        series
+    }
+
+    fn reference(
+        &self,
+        x: &X,
+        formulas: &[Formula],
+        experiment: &Experiment,
+        results: &Results,
+    ) -> Vec<Series> {
+        let line = |formula: &Formula| {
+            let point = |row: usize| {
+                let run = &experiment.runs[row];
+                Some((x.of(run, results, row)?, formula.of(run.setup.spec.nodes)))
+            };
+            let mut points: Vec<(f64, f64)> = self.rows(experiment).filter_map(point).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            points.dedup();
+            Series { name: formula.name.to_string(), points }
+        };
+        formulas.iter().map(line).collect()
+    }
+
+    fn counts(&self, y: &[Counted], experiment: &Experiment, results: &Results) -> Vec<Series> {
+        // The time lines of all charts are in one list.
+        let before = experiment.charts.iter().take_while(|chart| *chart != self);
+        let skip: usize = before.map(|chart| chart.timelines().len()).sum();
+        let mut series = Vec::new();
+        for row in self.rows(experiment) {
+            let (run, measured) = (&experiment.runs[row], &results.rows[row]);
+            let end = Time((measured.report.time * TICKS_PER_UNIT as f64).round() as u64);
+            for (counted, line) in y.iter().zip(&measured.timelines[skip..]) {
+                let points = line.points(end);
+                // What an algorithm never sends is no line of its own.
+                if points.iter().any(|&(_, count)| count > 0.0) {
+                    let shown = (y.len() > 1).then_some(counted.label());
+                    series.push(Series { name: self.series_name(&run.coordinates, shown), points });
+                }
+            }
+        }
+        series
+    }
+
+    fn bars(
+        &self,
+        x: usize,
+        y: &[Figure],
+        stacked: bool,
+        experiment: &Experiment,
+        results: &Results,
+    ) -> BarChart {
+        let mut categories: Vec<String> = Vec::new();
+        let mut bars: Vec<Bars> = Vec::new();
+        for row in self.rows(experiment) {
+            let (run, report) = (&experiment.runs[row], &results.rows[row].report);
+            let category = &run.coordinates[x];
+            let at = categories.iter().position(|one| one == category).unwrap_or_else(|| {
+                categories.push(category.clone());
+                categories.len() - 1
+            });
+            for figure in y {
+                let label = figure.label();
+                let shown = (y.len() > 1 || self.series.is_empty()).then_some(label.as_str());
+                let name = self.series_name(&run.coordinates, shown);
+                let place = bars.iter().position(|one| one.name == name).unwrap_or_else(|| {
+                    bars.push(Bars { name, values: Vec::new() });
+                    bars.len() - 1
+                });
+                let values = &mut bars[place].values;
+                values.resize(values.len().max(at + 1), None);
+                values[at] = figure.of(&run.setup, report);
+            }
+        }
+        BarChart {
+            title: self.title.clone(),
+            label: self.label.clone(),
+            scale: self.y_scale,
+            categories,
+            bars,
+            stacked,
+        }
+    }
+}
+
+impl Shows {
+    /// Whether `dimension` is on the horizontal axis.
+    fn is_over(&self, dimension: usize) -> bool {
+        match self {
+            Shows::Lines { x: X::Dimension(at), .. } | Shows::Bars { x: at, .. } => {
+                *at == dimension
+            }
+            Shows::Lines { x: X::Figure(_), .. } | Shows::OverTime { .. } => false,
+        }
+    }
+}
+
+impl X {
+    fn label(&self, experiment: &Experiment) -> String {
+        match self {
+            X::Figure(figure) => figure.label(),
+            X::Dimension(at) => experiment.dimensions[*at].name.clone(),
+        }
+    }
+
+    fn of(&self, run: &Run, results: &Results, row: usize) -> Option<f64> {
+        match self {
+            X::Figure(figure) => figure.of(&run.setup, &results.rows[row].report),
+            X::Dimension(at) => run.coordinates[*at].parse().ok(),
+        }
+    }
+}
+
+/// The line with this name, a new one if there is none.
+fn named(series: &mut Vec<Series>, name: String) -> &mut Series {
+    let at = series.iter().position(|one| one.name == name).unwrap_or_else(|| {
+        series.push(Series { name, points: Vec::new() });
+        series.len() - 1
+    });
+    &mut series[at]
+}
+
+fn over_time(
+    fields: &Fields<'_>,
+    interval: f64,
+    y: &[String],
+    runs: &[Run],
+) -> Result<(Shows, String), LabError> {
+    let ticks = (interval * TICKS_PER_UNIT as f64).round();
+    if !(1.0..1e18).contains(&ticks) {
+        let what = "must be the length of an interval: more than 0 units of time";
+        return Err(wrong(fields.place("over_time"), what));
+    }
+    let place = fields.place("y");
+    let mut counted = Vec::new();
+    for text in y {
+        let one = Counted::parse(text).ok_or_else(|| {
+            one_of(&place, "thing that is counted over time", text, Counted::NAMES)
+        })?;
+        if let Counted::Kind(kind) = &one {
+            figure::check_kind(&place, kind, runs.iter().map(|run| &run.setup))?;
+        }
+        counted.push(one);
+    }
+    let interval = Time(ticks as u64);
+    let per = match interval {
+        one if one == Time::units(1) => "per unit of time".to_string(),
+        other => format!("per {other} units of time"),
+    };
+    let what = if counted.len() == 1 { counted[0].label() } else { "messages" };
+    let label = format!("{what} {per}");
+    Ok((Shows::OverTime { interval, y: counted }, label))
+}
+
+fn over_figures(
+    fields: &mut Fields<'_>,
+    y: &[String],
+    dimensions: &[Dimension],
+    runs: &[Run],
+) -> Result<(Shows, String), LabError> {
+    let place = fields.place("y");
+    let y: Vec<Figure> =
+        y.iter().map(|text| Figure::parse(&place, text)).collect::<Result<_, _>>()?;
+    for figure in &y {
+        figure.check_kind(&place, runs.iter().map(|run| &run.setup))?;
+    }
+    let label = y[0].label();
+    let place = fields.place("x");
+    let Some(x) = fields.text("x")? else {
+        let what = "is missing; name what is varied or a figure, or say over_time = 1";
+        return Err(wrong(place, what));
+    };
+    let x = match dimensions.iter().position(|dimension| dimension.name == x) {
+        Some(at) => X::Dimension(at),
+        None => match Figure::parse(&place, &x) {
+            Ok(figure) => X::Figure(figure),
+            Err(_) => {
+                let names = dimensions.iter().map(|dimension| dimension.name.as_str());
+                let figures = figure::FIGURES.iter().map(|figure| figure.name);
+                return Err(one_of(&place, "dimension or figure", &x, names.chain(figures)));
+            }
+        },
+    };
+    if let X::Dimension(at) = x
+        && !dimensions[at].values().all(|value| value.parse::<f64>().is_ok())
+    {
+        let stacked = fields.truth("stacked")?;
+        return Ok((Shows::Bars { x: at, y, stacked }, label));
+    }
+    let x_scale = fields.choice("x_scale", &SCALES)?.unwrap_or(Scale::Linear);
+    let place = fields.place("formulas");
+    let formulas = fields.texts("formulas")?;
+    let formulas = formulas.iter().map(|text| Formula::parse(&place, text));
+    Ok((Shows::Lines { x, x_scale, y, formulas: formulas.collect::<Result<_, _>>()? }, label))
+}

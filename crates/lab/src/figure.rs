@@ -1,0 +1,250 @@
+//! What can be measured of a run, by name.
+
+use std::fmt;
+
+use catraca_algorithms::{Load, Theory, Visitor};
+use catraca_core::{Algorithm, Message};
+use catraca_sim::{Arrivals, Distribution, Report, Setup};
+
+use crate::error::{LabError, one_of};
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// One of the table.
+    Named(&'static Named),
+    /// Messages of one kind.
+    Messages(String),
+    /// Messages of one kind, per entry.
+    MessagesPerEntry(String),
+}
+
+/// A figure with a name.
+pub struct Named {
+    /// As files call it.
+    pub name: &'static str,
+    /// As tables call it.
+    pub head: &'static str,
+    /// As charts call it.
+    pub label: &'static str,
+    of: fn(&Setup, &Report) -> Option<f64>,
+}
+
+impl fmt::Debug for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Named {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Named {}
+
+const fn named(
+    name: &'static str,
+    head: &'static str,
+    label: &'static str,
+    of: fn(&Setup, &Report) -> Option<f64>,
+) -> Named {
+    Named { name, head, label, of }
+}
+
+/// Everything with a name: the numbers of a [`Report`] under their names there, the size of the
+/// group, and what theory and S2's table expect at the two loads that they speak of.
+#[rustfmt::skip]
+pub const FIGURES: &[Named] = &[
+    named("nodes", "nodes", "nodes", |setup, _| Some(setup.spec.nodes.into())),
+    named("time", "time", "simulated time", |_, report| Some(report.time)),
+    named("events", "events", "events", |_, report| Some(report.events as f64)),
+    named("entries", "entries", "entries", |_, report| Some(report.entries as f64)),
+    named("messages", "messages", "messages", |_, report| Some(report.messages as f64)),
+    named("messages_per_entry", "msgs", "messages per entry", |_, report| report.messages_per_entry),
+    named("messages_within", "within", "messages within clusters", |_, report| report.messages_within.map(|count| count as f64)),
+    named("messages_between", "between", "messages between clusters", |_, report| report.messages_between.map(|count| count as f64)),
+    named("messages_within_per_entry", "within", "messages within clusters, per entry", |_, report| report.messages_within_per_entry),
+    named("messages_between_per_entry", "between", "messages between clusters, per entry", |_, report| report.messages_between_per_entry),
+    named("delay", "delay", "synchronisation delay in T", |_, report| report.delay),
+    named("response_mean", "resp", "mean response time", |_, report| report.response_mean),
+    named("response_p99", "p99", "99th percentile of the response time", |_, report| report.response_p99),
+    named("longest_wait", "longest", "longest wait", |_, report| Some(report.longest_wait)),
+    named("throughput", "thrput", "entries per unit of time", |_, report| report.throughput),
+    named("throughput_of_bound", "of bound", "throughput as a part of 1/(T+E)", |_, report| report.throughput_of_bound),
+    named("fairness", "Jain", "fairness between nodes (Jain)", |_, report| report.fairness),
+    named("cluster_fairness", "Jain cl.", "fairness between clusters (Jain)", |_, report| report.cluster_fairness),
+    named("concurrency", "inside", "nodes inside at the same time", |_, report| report.concurrency),
+    named("concurrency_possible", "possible", "nodes that could have been inside", |_, report| report.concurrency_possible),
+    named("most_bypasses", "bypass", "most requests that overtook one", |_, report| Some(report.most_bypasses.into())),
+    named("waiting", "waiting", "nodes waiting at the end", |_, report| Some(report.waiting as f64)),
+    named("theory_least", "theory", "messages per entry in theory, at least", |setup, _| theory(setup).map(|theory| theory.messages.min)),
+    named("theory_most", "to", "messages per entry in theory, at most", |setup, _| theory(setup).map(|theory| theory.messages.max)),
+    named("s2_messages", "S2", "messages per entry in S2's table", |setup, _| s2_messages(setup)),
+];
+
+impl Figure {
+    /// The figure that `text` names.
+    pub(crate) fn parse(place: &str, text: &str) -> Result<Self, LabError> {
+        if let Some(kind) = text.strip_prefix("messages.") {
+            return Ok(Figure::Messages(kind.to_string()));
+        }
+        if let Some(kind) = text.strip_prefix("messages_per_entry.") {
+            return Ok(Figure::MessagesPerEntry(kind.to_string()));
+        }
+        match FIGURES.iter().find(|figure| figure.name == text) {
+            Some(figure) => Ok(Figure::Named(figure)),
+            None => {
+                let names = FIGURES.iter().map(|figure| figure.name);
+                let names = names.chain(["messages.KIND", "messages_per_entry.KIND"]);
+                Err(one_of(place, "figure", text, names))
+            }
+        }
+    }
+
+    /// Refuses a kind of message that no algorithm of `setups` has.
+    pub(crate) fn check_kind<'a>(
+        &self,
+        place: &str,
+        setups: impl Iterator<Item = &'a Setup>,
+    ) -> Result<(), LabError> {
+        let (Figure::Messages(kind) | Figure::MessagesPerEntry(kind)) = self else { return Ok(()) };
+        check_kind(place, kind, setups)
+    }
+
+    /// As files call it.
+    pub fn name(&self) -> String {
+        match self {
+            Figure::Named(figure) => figure.name.to_string(),
+            Figure::Messages(kind) => format!("messages.{kind}"),
+            Figure::MessagesPerEntry(kind) => format!("messages_per_entry.{kind}"),
+        }
+    }
+
+    /// As tables call it.
+    pub fn head(&self) -> String {
+        match self {
+            Figure::Named(figure) => figure.head.to_string(),
+            Figure::Messages(kind) | Figure::MessagesPerEntry(kind) => kind.clone(),
+        }
+    }
+
+    /// As charts call it.
+    pub fn label(&self) -> String {
+        match self {
+            Figure::Named(figure) => figure.label.to_string(),
+            Figure::Messages(kind) => format!("messages of kind {kind}"),
+            Figure::MessagesPerEntry(kind) => format!("messages of kind {kind}, per entry"),
+        }
+    }
+
+    /// Its value in a run, if it has one there.
+    pub fn of(&self, setup: &Setup, report: &Report) -> Option<f64> {
+        let sent = |kind: &str| {
+            let (_, count) = report.by_kind.iter().find(|(name, _)| *name == kind)?;
+            Some(*count as f64)
+        };
+        match self {
+            Figure::Named(figure) => (figure.of)(setup, report),
+            Figure::Messages(kind) => sent(kind),
+            Figure::MessagesPerEntry(kind) => {
+                (report.entries > 0).then_some(sent(kind)? / report.entries as f64)
+            }
+        }
+    }
+}
+
+/// Refuses a kind of message that no algorithm of `setups` has.
+pub(crate) fn check_kind<'a>(
+    place: &str,
+    kind: &str,
+    setups: impl Iterator<Item = &'a Setup>,
+) -> Result<(), LabError> {
+    let mut known: Vec<&str> = Vec::new();
+    for setup in setups {
+        let kinds = setup.spec.visit(Kinds).map_err(catraca_sim::ScenarioError::from)?;
+        known.extend(kinds.iter().filter(|kind| !known.contains(*kind)).collect::<Vec<_>>());
+    }
+    if known.contains(&kind) {
+        return Ok(());
+    }
+    Err(one_of(place, "kind of message", kind, known))
+}
+
+/// The kinds of messages that an algorithm sends.
+struct Kinds;
+
+impl Visitor for Kinds {
+    type Output = &'static [&'static str];
+
+    fn visit<A: Algorithm>(self, _: A::Config) -> Self::Output {
+        A::Message::KINDS
+    }
+}
+
+/// The load of the literature that a run has, if it has one of the two.
+fn load(setup: &Setup) -> Option<Load> {
+    match setup.workload.arrivals {
+        Arrivals::Serial { .. } => Some(Load::Low),
+        Arrivals::Closed { think: Distribution::ZERO, .. } => Some(Load::High),
+        _ => None,
+    }
+}
+
+fn theory(setup: &Setup) -> Option<Theory> {
+    setup.spec.theory(load(setup)?).ok()
+}
+
+fn s2_messages(setup: &Setup) -> Option<f64> {
+    let table = setup.spec.entry().ok()?.claims?;
+    Some((table.messages)(setup.spec.nodes.into(), load(setup)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_sim::{Hooks, Scenario, run};
+
+    use super::*;
+
+    #[test]
+    fn every_number_of_a_report_is_a_figure() {
+        let setup = Scenario::new().with("algorithm", "lamport").setup().unwrap();
+        let report = run(&setup, Hooks::default()).unwrap();
+        let fields = serde_json::to_value(&report).unwrap();
+        for (name, value) in fields.as_object().unwrap() {
+            if ["end", "by_kind", "violation"].contains(&name.as_str()) {
+                continue;
+            }
+            let figure = Figure::parse("here", name).unwrap();
+            assert_eq!(figure.of(&setup, &report), value.as_f64(), "{name}");
+        }
+        let replies = Figure::parse("here", "messages_per_entry.reply").unwrap();
+        assert_eq!(replies.of(&setup, &report), Some(4.0));
+        assert_eq!(replies.check_kind("here", [&setup].into_iter()), Ok(()));
+    }
+
+    #[test]
+    fn unknown_figures_and_kinds_say_what_there_is() {
+        let error = Figure::parse("experiment.columns", "mesages").unwrap_err().to_string();
+        assert!(error.starts_with("experiment.columns: there is no figure 'mesages'"), "{error}");
+        assert!(error.contains("Did you mean 'messages'?"), "{error}");
+        assert!(error.contains("messages_per_entry, "), "{error}");
+        let setup = Scenario::new().with("algorithm", "lamport").setup().unwrap();
+        let figure = Figure::parse("here", "messages.token").unwrap();
+        let error = figure.check_kind("here", [&setup].into_iter()).unwrap_err().to_string();
+        assert!(error.ends_with("There are: request, reply, release"), "{error}");
+    }
+
+    #[test]
+    fn theory_speaks_of_the_two_loads_of_the_literature_only() {
+        let base = Scenario::new().with("algorithm", "lamport").with("nodes", 4);
+        assert_eq!(theory(&base.setup().unwrap()).unwrap().messages.min, 9.0);
+        assert_eq!(
+            s2_messages(&base.clone().with("workload.arrivals", "serial").setup().unwrap()),
+            Some(6.0)
+        );
+        let open = base.with("workload.arrivals", "open").with("workload.rate", 1);
+        assert_eq!(theory(&open.setup().unwrap()), None);
+    }
+}

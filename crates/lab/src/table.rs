@@ -1,0 +1,170 @@
+//! The figures of an experiment as a table: of numbers, of words, as CSV.
+
+use catraca_sim::{Report, Setup};
+
+use crate::figure::Figure;
+use crate::formula::Formula;
+
+/// A column after those of what is varied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// A figure of the run.
+    Figure(Figure),
+    /// A formula to compare it with.
+    Formula(Formula),
+}
+
+impl Column {
+    /// As tables call it.
+    pub fn head(&self) -> String {
+        match self {
+            Column::Figure(figure) => figure.head(),
+            Column::Formula(formula) => formula.name.to_string(),
+        }
+    }
+
+    /// As files call it.
+    pub fn name(&self) -> String {
+        match self {
+            Column::Figure(figure) => figure.name(),
+            Column::Formula(formula) => formula.name.to_string(),
+        }
+    }
+
+    /// What it means, where its head does not say it all.
+    pub fn legend(&self) -> Option<String> {
+        match self {
+            Column::Figure(figure) => {
+                let (head, label) = (figure.head(), figure.label());
+                (head != label).then(|| format!("{head}: {label}"))
+            }
+            Column::Formula(_) => None,
+        }
+    }
+
+    pub(crate) fn of(&self, setup: &Setup, report: &Report) -> Option<f64> {
+        match self {
+            Column::Figure(figure) => figure.of(setup, report),
+            Column::Formula(formula) => Some(formula.of(setup.spec.nodes)),
+        }
+    }
+}
+
+/// A table of an experiment: what was varied, then the columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The names of what was varied.
+    pub varied: Vec<String>,
+    /// The columns after them.
+    pub columns: Vec<Column>,
+    /// One row a run.
+    pub rows: Vec<TableRow>,
+}
+
+/// One run in a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableRow {
+    /// Its values of what was varied.
+    pub coordinates: Vec<String>,
+    /// Its figures; nothing where there is none.
+    pub figures: Vec<Option<f64>>,
+}
+
+impl Table {
+    /// The heads of all columns.
+    pub fn heads(&self) -> Vec<String> {
+        self.varied.iter().cloned().chain(self.columns.iter().map(Column::head)).collect()
+    }
+
+    /// The rows in words. A column of whole numbers shows no decimals.
+    pub fn words(&self) -> Vec<Vec<String>> {
+        let is_whole = |column: usize| {
+            let mut figures = self.rows.iter().filter_map(|row| row.figures[column]);
+            figures.all(|figure| figure.fract() == 0.0 && figure.abs() < 1e15)
+        };
+        let whole: Vec<bool> = (0..self.columns.len()).map(is_whole).collect();
+        let words = |row: &TableRow| {
+            let figures = row.figures.iter().zip(&whole).map(|(figure, &whole)| match figure {
+                None => "-".to_string(),
+                Some(figure) if whole => format!("{figure:.0}"),
+                Some(figure) => short(*figure),
+            });
+            row.coordinates.iter().cloned().chain(figures).collect()
+        };
+        self.rows.iter().map(words).collect()
+    }
+
+    /// Whether a row begins another group: all but the last of what was varied stay the same
+    /// within a group.
+    pub fn begins_group(&self, row: usize) -> bool {
+        let outer = |row: usize| {
+            let coordinates = &self.rows[row].coordinates;
+            &coordinates[..coordinates.len().saturating_sub(1)]
+        };
+        row > 0 && outer(row) != outer(row - 1)
+    }
+
+    /// As comma-separated values, with full precision.
+    pub fn csv(&self) -> String {
+        let names = self.varied.iter().cloned().chain(self.columns.iter().map(Column::name));
+        let mut text = line(names);
+        for row in &self.rows {
+            let plain = |figure: &Option<f64>| figure.map_or(String::new(), |one| one.to_string());
+            let figures = row.figures.iter().map(plain);
+            text.push_str(&line(row.coordinates.iter().cloned().chain(figures)));
+        }
+        text
+    }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let quoted = |cell: String| match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    };
+    cells.map(quoted).collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// A number with as many digits as are worth reading.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 1e-6 => {
+            let decimals = (-size.log10()).ceil() as usize + 1;
+            format!("{value:.decimals$}")
+        }
+        _ => format!("{value:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_long_as_they_are_worth_reading() {
+        let numbers = [0.0, 3.0, 0.994, 12.345, 126.04, 3069.4, 0.0123, 0.000_45];
+        let words = numbers.map(short);
+        assert_eq!(words, ["0.00", "3.00", "0.99", "12.35", "126.0", "3069", "0.012", "0.00045"]);
+    }
+
+    #[test]
+    fn a_column_of_whole_numbers_shows_no_decimals_and_csv_quotes_what_must_be() {
+        let figure = |name| Column::Figure(Figure::parse("here", name).unwrap());
+        let row = |name: &str, figures: [Option<f64>; 2]| TableRow {
+            coordinates: vec![name.to_string()],
+            figures: figures.to_vec(),
+        };
+        let table = Table {
+            varied: vec!["way".to_string()],
+            columns: vec![figure("nodes"), figure("delay")],
+            rows: vec![row("a, b", [Some(4.0), Some(1.0)]), row("c", [Some(16.0), Some(0.5)])],
+        };
+        assert_eq!(table.heads(), ["way", "nodes", "delay"]);
+        assert_eq!(table.words(), [["a, b", "4", "1.00"], ["c", "16", "0.50"]]);
+        assert_eq!(table.csv(), "way,nodes,delay\n\"a, b\",4,1\nc,16,0.5\n");
+        assert_eq!(table.columns[1].legend().unwrap(), "delay: synchronisation delay in T");
+    }
+}

@@ -1,0 +1,109 @@
+//! Every experiment runs, in a small version, and shows what its comment says.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
+
+use std::sync::atomic::AtomicBool;
+
+use catraca_lab::{Experiment, FILES, Results, all, find};
+use catraca_sim::{End, Report};
+
+/// Runs are made so small here.
+const MOST_NODES: u32 = 100;
+const MOST_ENTRIES: u64 = 2_000;
+
+fn small(name: &str) -> Experiment {
+    let mut experiment = find(name).unwrap().unwrap();
+    for run in &mut experiment.runs {
+        if run.setup.clusters.is_none() && run.setup.spec.nodes > MOST_NODES {
+            run.say("nodes", MOST_NODES).unwrap();
+        }
+        if run.setup.warmup > MOST_ENTRIES {
+            run.say("run.warmup", MOST_ENTRIES).unwrap();
+        }
+        if run.setup.limits.entries.is_some_and(|entries| entries > MOST_ENTRIES) {
+            run.say("run.entries", MOST_ENTRIES).unwrap();
+        }
+    }
+    experiment
+}
+
+fn measured(experiment: &Experiment, threads: usize) -> Results {
+    experiment.measure(threads, &AtomicBool::new(false), |_| {}).unwrap().unwrap()
+}
+
+fn report(name: &str) -> Report {
+    let mut results = measured(&small(name), 1);
+    results.rows.remove(0).report
+}
+
+#[test]
+fn every_experiment_runs_breaks_exactly_what_it_should_and_draws_its_pictures() {
+    for experiment in all().unwrap() {
+        let experiment = small(&experiment.name);
+        let results = measured(&experiment, 2);
+        assert_eq!(experiment.surprises(&results), [""; 0], "{}", experiment.name);
+        let table = experiment.table(&results);
+        assert_eq!(table.rows.len(), experiment.runs.len());
+        for column in 0..table.columns.len() {
+            let is_there = table.rows.iter().any(|row| row.figures[column].is_some());
+            assert!(is_there, "{}: no run has {}", experiment.name, table.columns[column].name());
+        }
+        let undecided: Vec<String> = experiment
+            .findings(&results)
+            .into_iter()
+            .filter(|finding| finding.found.is_none())
+            .map(|finding| finding.claim.says.clone())
+            .collect();
+        assert_eq!(undecided, [""; 0], "{}", experiment.name);
+        let pictures = experiment.pictures(&results).unwrap();
+        let files: Vec<&String> = pictures.iter().map(|drawn| &drawn.file).collect();
+        assert_eq!(files, experiment.picture_files().iter().collect::<Vec<_>>());
+        for drawn in &pictures {
+            assert!(!drawn.picture.svg().contains(">no data<"), "{} is empty", drawn.file);
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    for name in ["clusters", "s2-table"] {
+        let experiment = small(name);
+        assert_eq!(measured(&experiment, 1), measured(&experiment, 3), "{name}");
+    }
+}
+
+#[test]
+fn an_experiment_that_is_stopped_has_no_results() {
+    let experiment = small("clusters");
+    let stopped = experiment.measure(2, &AtomicBool::new(true), |_| {}).unwrap();
+    assert_eq!(stopped, None);
+}
+
+#[test]
+fn every_experiment_begins_with_what_it_shows_and_the_command_to_run_it() {
+    for (name, text) in FILES {
+        let comment: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        assert!(comment.first().is_some_and(|line| line.ends_with('.')), "{name}");
+        let begins = |command: &str| comment.iter().any(|line| line.starts_with(command));
+        assert!(
+            begins(&format!("#     catraca experiment {name}"))
+                || begins(&format!("#     catraca sim experiments/{name}.toml")),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn the_comments_of_the_experiments_are_true() {
+    let million = report("raymond-million");
+    assert!(million.messages_per_entry < Some(4.0), "{million:?}");
+    let plane = report("maekawa-plane").messages_per_entry.unwrap();
+    assert!((9.0..=18.0).contains(&plane), "{plane}");
+    let partition = report("partition");
+    assert_eq!((partition.entries, partition.waiting), (1, 2));
+    let crash = report("coordinator-crash");
+    assert_eq!((crash.waiting, crash.end), (4, End::Violation));
+    let clusters = report("clusters");
+    assert!(clusters.response_mean > Some(40.0), "{clusters:?}");
+    let schedule = report("schedule");
+    assert_eq!((schedule.messages, schedule.longest_wait), (12, 4.5));
+}
