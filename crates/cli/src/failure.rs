@@ -109,12 +109,17 @@ impl Failure {
 }
 
 /// The keys that describe the group.
-const GROUP: [&str; 10] = [
+const GROUP: [&str; 15] = [
     "algorithm",
     "nodes",
     "resources",
     "clusters",
     "max-preempt",
+    "k",
+    "test-interval",
+    "test-timeout",
+    "news",
+    "ack-timeout",
     "tree",
     "quorum",
     "mutant",

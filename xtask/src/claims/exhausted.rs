@@ -164,8 +164,12 @@ pub(super) fn mutants() -> Result<Vec<Vec<String>>> {
     for entry in ENTRIES {
         for mutant in registry::mutants(entry.name) {
             let Caught { nodes, requests, property } = mutant.caught;
-            let spec = Spec::new(entry.name, nodes).broken(mutant.name);
-            let report = explore(&spec, requests, None, MOST_STATES)?;
+            let setting = registry::setting(entry.name, mutant.name);
+            let spec = setting.of(Spec::new(entry.name, nodes).broken(mutant.name));
+            let defaults = Options::of(&spec)?;
+            let crashes = setting.crashes;
+            let options = Options { requests, crashes, state_limit: Some(MOST_STATES), ..defaults };
+            let report = check(&spec, &options, &mut |_| {})?;
             if broken(&report) != Some(property) {
                 bail!("{} {}: {}", entry.name, mutant.name, words(&report));
             }
@@ -173,7 +177,7 @@ pub(super) fn mutants() -> Result<Vec<Vec<String>>> {
                 entry.name.to_string(),
                 mutant.name.to_string(),
                 mutant.breaks.to_string(),
-                format!("{nodes} x {requests}"),
+                format!("{nodes} x {requests}{setting}"),
                 property.to_string(),
                 report.depth.to_string(),
             ]);

@@ -85,7 +85,11 @@ fn describe(entry: &Entry) -> Outcome {
     for mutant in registry::mutants(entry.name) {
         let Caught { nodes, requests, property } = mutant.caught;
         writeln!(out, "  {}: {}", mutant.name, mutant.breaks)?;
-        writeln!(out, "    caught with --nodes {nodes} --requests {requests}: {property}")?;
+        let setting = registry::setting(entry.name, mutant.name);
+        writeln!(
+            out,
+            "    caught with --nodes {nodes} --requests {requests}{setting}: {property}"
+        )?;
     }
     Ok(())
 }

@@ -33,6 +33,9 @@ pub(super) struct Group {
     /// For bertier: how often in a row a cluster's own requests may overtake one from outside.
     #[arg(long, value_name = "N")]
     max_preempt: Option<u32>,
+    /// For raymond-k and robust-k: how many may be inside at once [default: 1].
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = value::at_least(0u32))]
+    k: Option<u32>,
     /// How many resources there are [default: 1].
     #[arg(long, value_name = "M")]
     resources: Option<u32>,
@@ -115,6 +118,7 @@ impl Group {
             ("--quorum", self.quorum.is_some()),
             ("--clusters", self.clusters.is_some()),
             ("--max-preempt", self.max_preempt.is_some()),
+            ("--k", self.k.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -127,6 +131,7 @@ impl Group {
             quorum: self.quorum,
             clusters: self.clusters.clone(),
             max_preempt: self.max_preempt,
+            k: self.k,
             resources: self.resources,
             ..spec
         }
