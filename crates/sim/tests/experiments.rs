@@ -17,6 +17,8 @@ const MOST_NODES: u64 = 10_000;
 const VIOLATIONS: &[(&str, &str)] = &[
     ("coordinator-crash.toml", property::NOBODY_WAITS_FOR_EVER),
     ("partition.toml", property::NOBODY_WAITS_FOR_EVER),
+    ("robust-wrong-detector.toml", property::MUTUAL_EXCLUSION),
+    ("s4-raymond.toml", property::NOBODY_WAITS_FOR_EVER),
 ];
 
 /// The files, by name.
