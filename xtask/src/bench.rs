@@ -49,6 +49,7 @@ pub(crate) fn measure() -> Result<()> {
     print(figure, events_per_second(&reversal)?, 2e6);
     let state = size_of::<NaimiTrehel>() as f64;
     print_at_most("naimi-trehel, state of the algorithm, bytes/node", state, 64.0);
+    many_crashes()?;
     print("checker, ricart-agrawala N=3 x 2 requests, states/s", states_per_second()?, 500e3);
     sets_growth()?;
     queue_growth();
@@ -121,6 +122,30 @@ fn million_nodes() -> Result<()> {
         print_at_most("raymond N=1,000,000 one request each, peak bytes/node", per_node, 150.0);
     }
     print_at_most("raymond N=1,000,000 one request each, seconds", seconds, 60.0);
+    Ok(())
+}
+
+/// Ten minutes of robust-k under the load of S4's experiment, with all 512 nodes asking and every
+/// fifth crashing on the way.
+fn many_crashes() -> Result<()> {
+    let mut scenario = Scenario::new()
+        .with("algorithm", "robust-k")
+        .with("nodes", 512)
+        .with("k", 16)
+        .with("test-interval", 1)
+        .with("test-timeout", 0.04)
+        .with("ack-timeout", 0.18)
+        .with("network.delay", 0.01)
+        .with("workload.think", 0.1)
+        .with("workload.hold", 0.8)
+        .with("run.time", 600);
+    let crashes = (1..=100).map(|number| format!("crash {} at {}", 5 * number, 5 * number));
+    scenario.set("faults.events", crashes.collect())?;
+    let setup = scenario.setup()?;
+    let began = Instant::now();
+    black_box(run(&setup, Hooks::default())?);
+    let seconds = began.elapsed().as_secs_f64();
+    print_at_most("robust-k N=512 k=16, 10 minutes with 100 crashes, seconds", seconds, 30.0);
     Ok(())
 }
 

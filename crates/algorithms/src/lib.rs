@@ -34,10 +34,12 @@
 
 extern crate alloc;
 
+pub mod hi_adsd;
 pub mod mutants;
 pub mod ordered;
 pub mod registry;
 mod spec;
+pub mod sta;
 #[cfg(test)]
 mod testing;
 
@@ -49,7 +51,9 @@ mod lamport;
 mod maekawa;
 mod naimi_trehel;
 mod raymond;
+mod raymond_k;
 mod ricart_agrawala;
+mod robust_k;
 mod singhal;
 mod suzuki_kasami;
 
@@ -64,8 +68,10 @@ pub use lamport::Lamport;
 pub use maekawa::Maekawa;
 pub use naimi_trehel::NaimiTrehel;
 pub use raymond::Raymond;
+pub use raymond_k::RaymondK;
 pub use registry::{Channels, Entry, Family, Load, Range, Theory, Visitor};
 pub use ricart_agrawala::RicartAgrawala;
+pub use robust_k::RobustK;
 pub use singhal::Singhal;
 pub use spec::{MAX_RESOURCES, Spec, SpecError};
 pub use suzuki_kasami::SuzukiKasami;

@@ -11,11 +11,17 @@ pub(crate) mod lamport;
 pub(crate) mod maekawa;
 pub(crate) mod naimi_trehel;
 pub(crate) mod raymond;
+pub(crate) mod raymond_k;
 pub(crate) mod ricart_agrawala;
+pub(crate) mod robust_k;
 pub(crate) mod singhal;
 pub(crate) mod suzuki_kasami;
 
+use core::fmt;
+
 use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
+
+use crate::Spec;
 
 /// What catches a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +67,44 @@ pub struct Listed {
     pub caught: Caught,
 }
 
+/// What the group in which a mutant is caught needs besides nodes and requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// How many may be inside at once, where that can be chosen.
+    pub k: Option<u32>,
+    /// How many nodes may crash.
+    pub crashes: u32,
+}
+
+impl Setting {
+    /// `spec` in this setting.
+    pub fn of(self, spec: Spec) -> Spec {
+        Spec { k: self.k, ..spec }
+    }
+}
+
+impl fmt::Display for Setting {
+    /// As flags of the command line, each after a space.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(k) = self.k {
+            write!(f, " --k {k}")?;
+        }
+        match self.crashes {
+            0 => Ok(()),
+            crashes => write!(f, " --crashes {crashes}"),
+        }
+    }
+}
+
 /// One way to break the algorithm `A`. Every method defaults to the correct behaviour.
 pub trait Mutation<A: Algorithm>: Send + Sync {
     /// What the catalogue says of it.
     fn listed(&self) -> Listed;
+
+    /// What it takes to catch it, besides nodes and requests.
+    fn setting(&self) -> Setting {
+        Setting::default()
+    }
 
     /// Creates a node.
     fn create(&self, me: NodeId, config: &A::Config, start: &Start) -> A {
@@ -97,6 +137,28 @@ pub trait Mutation<A: Algorithm>: Send + Sync {
         out: &mut Effects<A::Message>,
     ) {
         node.on_message(config, from, message, out);
+    }
+
+    /// Handles a timer.
+    fn on_timer(
+        &self,
+        node: &mut A,
+        config: &A::Config,
+        tag: TimerTag,
+        out: &mut Effects<A::Message>,
+    ) {
+        node.on_timer(config, tag, out);
+    }
+
+    /// Handles a suspicion.
+    fn on_suspect(
+        &self,
+        node: &mut A,
+        config: &A::Config,
+        suspect: NodeId,
+        out: &mut Effects<A::Message>,
+    ) {
+        node.on_suspect(config, suspect, out);
     }
 }
 
@@ -145,11 +207,11 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
     }
 
     fn on_timer(&mut self, broken: &Self::Config, tag: TimerTag, out: &mut Effects<A::Message>) {
-        self.0.on_timer(&broken.config, tag, out);
+        broken.mutation.on_timer(&mut self.0, &broken.config, tag, out);
     }
 
     fn on_suspect(&mut self, broken: &Self::Config, node: NodeId, out: &mut Effects<A::Message>) {
-        self.0.on_suspect(&broken.config, node, out);
+        broken.mutation.on_suspect(&mut self.0, &broken.config, node, out);
     }
 
     fn on_trust(&mut self, broken: &Self::Config, node: NodeId, out: &mut Effects<A::Message>) {

@@ -5,10 +5,10 @@ use core::fmt;
 
 use catraca_core::Algorithm;
 
-use crate::mutants::{Listed, Mutation};
+use crate::mutants::{Listed, Mutation, Setting};
 use crate::{
     Bertier, BouabdallahLaforest, CarvalhoRoucairol, Coordinator, Lamport, Maekawa, NaimiTrehel,
-    Raymond, RicartAgrawala, Singhal, Spec, SpecError, SuzukiKasami,
+    Raymond, RaymondK, RicartAgrawala, RobustK, Singhal, Spec, SpecError, SuzukiKasami,
 };
 
 /// How an algorithm decides who enters.
@@ -206,7 +206,9 @@ algorithms![
     Raymond,
     NaimiTrehel,
     Bertier,
-    BouabdallahLaforest
+    BouabdallahLaforest,
+    RaymondK,
+    RobustK
 ];
 
 /// The catalogue's line for `name`.
@@ -224,6 +226,19 @@ pub fn mutants(name: &str) -> Vec<Listed> {
         }
     }
     visit(name, List).unwrap_or_default()
+}
+
+/// What it takes to catch `mutant` of the algorithm called `name`, besides nodes and requests.
+pub fn setting(name: &str, mutant: &str) -> Setting {
+    struct Find<'a>(&'a str);
+    impl RegisteredVisitor for Find<'_> {
+        type Output = Setting;
+        fn visit<A: Registered>(self) -> Setting {
+            let found = A::mutations().iter().find(|mutation| mutation.listed().name == self.0);
+            found.map_or(Setting::default(), |mutation| mutation.setting())
+        }
+    }
+    visit(name, Find(mutant)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec;
+use core::time::Duration;
 
 use catraca_core::{ResourceId, Start};
 use catraca_topology::{
@@ -11,9 +12,11 @@ use catraca_topology::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::hi_adsd;
 use crate::mutants::{Mutant, MutantConfig};
 use crate::ordered::{self, Ordered};
 use crate::registry::{self, Entry, Load, Registered, RegisteredVisitor, Theory, Visitor};
+use crate::robust_k;
 
 /// The most resources that one group guards.
 pub const MAX_RESOURCES: u32 = 1_000_000;
@@ -43,6 +46,15 @@ pub struct Spec {
     /// How often in a row a request of the token's own cluster may overtake one from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_preempt: Option<u32>,
+    /// How many may be inside at once, for algorithms that let several in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// The failure detector, for algorithms that bring their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hi_adsd: Option<hi_adsd::Config>,
+    /// How long acknowledgements of a broadcast may take before it is sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_timeout: Option<Duration>,
     /// How many resources there are. Algorithms that know no sets guard them all with one lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<u32>,
@@ -107,6 +119,38 @@ pub enum SpecError {
         /// The node with the token.
         token: u32,
     },
+    /// More nodes inside than may be.
+    #[error("the start has {inside} nodes inside, but k is {k}; raise k or let fewer in")]
+    StartHolders {
+        /// How many are inside.
+        inside: usize,
+        /// How many may be.
+        k: u32,
+    },
+    /// Too few or too many holders.
+    #[error("k is how many may be inside at once: among {nodes} nodes 1 to {nodes}, not {k}")]
+    Holders {
+        /// What was asked for.
+        k: u32,
+        /// How many nodes there are.
+        nodes: u32,
+    },
+    /// A time-out that has run out before it is set.
+    #[error("{0} must be more than 0")]
+    NoTime(&'static str),
+    /// Tests that would begin before the last ones can have ended.
+    #[error(
+        "the detector tests every {interval:?} but waits {timeout:?} for an answer; make test-interval at least as long as test-timeout"
+    )]
+    TestInterval {
+        /// From one test to the next.
+        interval: Duration,
+        /// How long it waits.
+        timeout: Duration,
+    },
+    /// Several holders of several resources.
+    #[error("several may be inside at once (k is {0}) only where one resource is guarded")]
+    HoldersOfSets(u32),
     /// The tree cannot be built.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -147,6 +191,9 @@ impl Spec {
             clusters: None,
             proxies: None,
             max_preempt: None,
+            k: None,
+            hi_adsd: None,
+            ack_timeout: None,
             resources: None,
             mutant: None,
             start: Start::idle(),
@@ -237,6 +284,11 @@ impl Spec {
         self.resources.unwrap_or(1)
     }
 
+    /// How many may be inside at once with one resource.
+    pub fn capacity(&self) -> u32 {
+        self.k.unwrap_or(1)
+    }
+
     fn dispatch<V, T>(&self, visitor: V) -> Result<T, SpecError>
     where
         V: RegisteredVisitor<Output = Result<T, SpecError>>,
@@ -266,15 +318,28 @@ impl Spec {
             ("clusters", self.clusters.is_some()),
             ("proxies", self.proxies.is_some()),
             ("max-preempt", self.max_preempt.is_some()),
+            ("k", self.k.is_some()),
+            ("test-interval", self.hi_adsd.is_some()),
+            ("ack-timeout", self.ack_timeout.is_some()),
         ];
         for (parameter, is_given) in given {
-            if is_given && !entry.parameters.contains(&parameter) {
+            // Single locks taken in order share the timers of a node, so they can have none.
+            let needs_timers = ["test-interval", "ack-timeout"].contains(&parameter);
+            let takes = entry.parameters.contains(&parameter);
+            if is_given && (!takes || (self.is_ordered() && needs_timers)) {
                 return Err(SpecError::Parameter { algorithm: self.algorithm.clone(), parameter });
             }
         }
         if !(1..=MAX_RESOURCES).contains(&self.resource_count()) {
             return Err(SpecError::Resources(self.resource_count()));
         }
+        if !(1..=self.nodes).contains(&self.capacity()) {
+            return Err(SpecError::Holders { k: self.capacity(), nodes: self.nodes });
+        }
+        if self.capacity() > 1 && (self.resource_count() > 1 || self.is_ordered()) {
+            return Err(SpecError::HoldersOfSets(self.capacity()));
+        }
+        robust_k::validate(self)?;
         self.validate_start()
     }
 
@@ -287,6 +352,12 @@ impl Spec {
         }
         if self.takes_sets()? {
             return self.validate_claims();
+        }
+        if let Some(k) = self.k.filter(|&k| k > 1) {
+            return match inside().count() {
+                many if many > k as usize => Err(SpecError::StartHolders { inside: many, k }),
+                _ => Ok(()),
+            };
         }
         match inside().count() {
             0 => Ok(()),

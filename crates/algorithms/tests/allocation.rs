@@ -7,8 +7,15 @@ use catraca_algorithms::{Spec, Visitor};
 use catraca_core::{Algorithm, Claim, Effect, Effects, Envelope, Input, NodeId};
 
 /// The algorithms whose messages are plain numbers.
-const PLAIN: [&str; 6] =
-    ["coordinator", "lamport", "ricart-agrawala", "carvalho-roucairol", "maekawa", "raymond"];
+const PLAIN: [&str; 7] = [
+    "coordinator",
+    "lamport",
+    "ricart-agrawala",
+    "carvalho-roucairol",
+    "maekawa",
+    "raymond",
+    "raymond-k",
+];
 
 /// Steps that are counted.
 const STEPS: usize = 20_000;

@@ -32,6 +32,7 @@ fn ricart_agrawala(criterion: &mut Criterion) {
                 nodes: 3,
                 start: Start::idle(),
                 requests: 2,
+                crashes: 0,
                 claims: Claims::new(&[], &spec, 2),
                 network: Network::Any,
             };

@@ -13,6 +13,8 @@ pub struct Claims {
     /// Who is inside at the start, and with which claim.
     inside: Vec<(NodeId, u16)>,
     resources: u32,
+    /// How many may hold one resource at once.
+    capacity: u32,
     requests: u32,
 }
 
@@ -33,12 +35,17 @@ impl Claims {
             inside.push((node, list.len() as u16));
             list.push(claim.clone());
         }
-        Claims { list, asked, inside, resources, requests }
+        Claims { list, asked, inside, resources, capacity: spec.capacity(), requests }
     }
 
     /// How many resources there are.
     pub fn resources(&self) -> u32 {
         self.resources
+    }
+
+    /// How many may hold one resource at once.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// The claim at a place.

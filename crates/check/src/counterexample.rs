@@ -8,7 +8,7 @@ use stateright::Model;
 use crate::explore::Violation;
 use crate::model::GroupModel;
 use crate::property;
-use crate::world::World;
+use crate::world::{Action, World};
 
 /// Walks `path` (which action to take in each world) and records it.
 pub(crate) fn violation<A: Algorithm>(
@@ -23,8 +23,14 @@ pub(crate) fn violation<A: Algorithm>(
     for (index, &choice) in path.iter().enumerate() {
         actions.clear();
         model.actions(&walk.world, &mut actions);
-        let (node, input) = walk.world.take(actions[choice], &model.claims);
-        walk.step(index as u64 + 1, node, input);
+        let at = index as u64 + 1;
+        match walk.world.take(actions[choice], &model.claims) {
+            Some((node, input)) => {
+                walk.step(at, node, input);
+            }
+            None => walk.crash(at, actions[choice]),
+        }
+        walk.lose(at);
     }
     let what = match property::explain(property, model, &walk.world) {
         Err(what) => what,
@@ -85,6 +91,25 @@ impl<'a, A: Algorithm> Walk<'a, A> {
         let effects = out.as_slice().len();
         self.world.carry_out(self.model.network, &self.model.claims, node, &mut out);
         effects
+    }
+
+    fn crash(&mut self, at: u64, action: Action) {
+        if let Action::Crash(node) = action {
+            self.world.bury(node, self.model.remains(node));
+            self.events.push(Event::Crash { at, node });
+        }
+    }
+
+    /// What is on its way to a crashed node never arrives.
+    fn lose(&mut self, at: u64) {
+        let (world, events) = (&self.world, &mut self.events);
+        self.sent.retain(|(id, envelope)| {
+            let arrives = world.is_alive(envelope.to);
+            if !arrives {
+                events.push(Event::Lost { at, id: *id });
+            }
+            arrives
+        });
     }
 
     /// The number of the message that `input` brings. Of equal ones the oldest: in a FIFO channel

@@ -28,6 +28,9 @@ const MEASURE_EVERY: Duration = Duration::from_millis(10);
 pub struct Options {
     /// How many requests each application makes.
     pub requests: u32,
+    /// How many nodes may crash, each at any moment. The detector tells every other node of it, each
+    /// at any moment after.
+    pub crashes: u32,
     /// What the applications ask for: request k of node i asks for the claim at place i + k of this
     /// list, going round. With an empty list every resource is asked for with its neighbour.
     pub claims: Vec<Claim>,
@@ -45,11 +48,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Two requests each, on the network that the algorithm of `spec` is made for, on all
+    /// Two requests each and no crashes, on the network that the algorithm of `spec` is made for, on all
     /// processors, without limits.
     pub fn of(spec: &Spec) -> Result<Self, SpecError> {
         Ok(Options {
             requests: 2,
+            crashes: 0,
             claims: Vec::new(),
             network: Network::of(spec)?,
             threads: thread::available_parallelism().map_or(1, NonZero::get),
@@ -159,6 +163,7 @@ pub fn check_group<A: Algorithm>(
         nodes: spec.nodes,
         start: spec.start.clone(),
         requests: options.requests,
+        crashes: options.crashes,
         claims: Claims::new(&options.claims, spec, options.requests),
         network: options.network,
     };

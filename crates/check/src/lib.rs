@@ -29,7 +29,7 @@
 //! **A model of its own.** [`GroupModel`] implements [`stateright::Model`] directly, not through
 //! stateright's actors. The algorithms already are state machines with effects, and the world can
 //! then hold what actors have no place for: the phase of each application, the requests it will
-//! still make, the last fence. Failures of nodes will be one more count and one more action.
+//! still make, the last fence, the crashes still to come.
 //!
 //! **A search of its own.** stateright's parallel search works through its queue in an order that
 //! depends on the threads, so the counterexample it finds is not always the shortest, nor the same
@@ -52,6 +52,14 @@
 //! **Timers.** A timer that is set can run out at any moment, whatever its duration: an algorithm
 //! has to be safe however slow its nodes and channels are.
 
+//!
+//! **Crashes.** Any node may crash between any two steps, up to a given number of nodes. What was on
+//! its way to it is lost, what it has sent still arrives, and it is no longer inside. Every other
+//! node is told by the detector, each at any later step: the detector may be as slow as it likes, but
+//! it is never wrong. 'Nobody waits for ever' speaks of the living. An algorithm's own invariant
+//! speaks of a whole group, so it is not looked at once somebody has crashed; the token may be lost
+//! then, but not doubled.
+
 mod claims;
 mod counterexample;
 mod crew;
@@ -67,4 +75,4 @@ pub use claims::Claims;
 pub use explore::{Options, Progress, Report, Verdict, Violation, check, check_group};
 pub use model::GroupModel;
 pub use network::{Network, UnknownNetwork};
-pub use world::{Action, Application, Fault, World};
+pub use world::{Action, Application, Fault, Suspicion, World};

@@ -18,6 +18,8 @@ pub struct GroupModel<A: Algorithm> {
     pub start: Start,
     /// How many requests each application makes.
     pub requests: u32,
+    /// How many nodes may crash.
+    pub crashes: u32,
     /// What they ask for.
     pub claims: Claims,
     /// In which order messages may arrive.
@@ -27,7 +29,13 @@ pub struct GroupModel<A: Algorithm> {
 impl<A: Algorithm> GroupModel<A> {
     /// The nodes are created and have not been told to start.
     pub(crate) fn unstarted_world(&self) -> World<A> {
-        World::new(&self.config, self.nodes, &self.start, self.requests, &self.claims)
+        let (requests, crashes) = (self.requests, self.crashes);
+        World::new(&self.config, self.nodes, &self.start, requests, crashes, &self.claims)
+    }
+
+    /// What is left of a crashed node.
+    pub(crate) fn remains(&self, node: NodeId) -> A {
+        A::new(node, &self.config, &Start::idle())
     }
 
     /// The world in which everything begins: the nodes have been told to start.
@@ -56,7 +64,12 @@ impl<A: Algorithm> Model for GroupModel<A> {
 
     fn next_state(&self, world: &World<A>, action: Action) -> Option<World<A>> {
         let mut next = world.clone();
-        let (node, input) = next.take(action, &self.claims);
+        let Some((node, input)) = next.take(action, &self.claims) else {
+            if let Action::Crash(node) = action {
+                next.bury(node, self.remains(node));
+            }
+            return Some(next);
+        };
         let mut out = Effects::new();
         next.step(&self.config, node, input, &mut out);
         next.carry_out(self.network, &self.claims, node, &mut out);

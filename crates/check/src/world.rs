@@ -16,6 +16,8 @@ type PerNode<T> = SmallVec<[T; 4]>;
 pub struct Application {
     /// Where it stands.
     pub phase: Phase,
+    /// Whether its node has not crashed.
+    pub alive: bool,
     /// How many requests it will still make.
     pub remaining: u32,
     /// What it asks for or has, as a place in the list of claims that the model keeps. It means
@@ -33,6 +35,8 @@ pub enum Fault {
         /// The fence of the grant.
         granted: Fence,
     },
+    /// A fence for the second time.
+    FenceTwice(Fence),
     /// The algorithm itself reported something impossible.
     Anomaly(NodeId, &'static str),
     /// A node was let in that had not asked.
@@ -60,6 +64,20 @@ pub enum Action {
     /// The timer at this place of [`World::timers`] runs out. How long it was set for does not
     /// matter: nodes may be arbitrarily slow.
     Fire(usize),
+    /// This node crashes, and takes no more steps.
+    Crash(NodeId),
+    /// The detector tells a node that another has crashed: the suspicion at this place of
+    /// [`World::suspicions`].
+    Suspect(usize),
+}
+
+/// What the detector will still tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Suspicion {
+    /// Whom it will tell.
+    pub observer: NodeId,
+    /// Who has crashed.
+    pub suspect: NodeId,
 }
 
 /// A group at one instant.
@@ -72,31 +90,41 @@ pub struct World<A: Algorithm> {
     applications: PerNode<Application>,
     in_flight: SmallVec<[Envelope<A::Message>; 6]>,
     timers: SmallVec<[(NodeId, TimerTag); 2]>,
-    /// The largest fence of each resource.
-    last_fences: SmallVec<[Fence; 2]>,
+    /// The largest fence of each resource. Where several may be inside at once: all fences.
+    fences: SmallVec<[Fence; 2]>,
+    /// How many nodes may still crash.
+    crashes: u32,
+    /// What the detector will still tell, in ascending order.
+    suspicions: SmallVec<[Suspicion; 2]>,
     fault: Option<Fault>,
 }
 
 impl<A: Algorithm> World<A> {
-    /// A group of `nodes` as `start` describes it, each application with `requests` to make. The
-    /// nodes have not been given [`Input::Start`] yet.
+    /// A group of `nodes` as `start` describes it, each application with `requests` to make, of
+    /// which `crashes` may crash. The nodes have not been given [`Input::Start`] yet.
     pub fn new(
         config: &A::Config,
         nodes: u32,
         start: &Start,
         requests: u32,
+        crashes: u32,
         claims: &Claims,
     ) -> Self {
         let application = |node| {
             let (phase, claim) = (start.phase_of(node), claims.at_start(node));
-            Application { phase, remaining: requests, claim }
+            Application { phase, alive: true, remaining: requests, claim }
         };
         World {
             nodes: NodeId::all(nodes).map(|me| A::new(me, config, start)).collect(),
             applications: NodeId::all(nodes).map(application).collect(),
             in_flight: SmallVec::new(),
             timers: SmallVec::new(),
-            last_fences: SmallVec::from_elem(Fence::NONE, claims.resources() as usize),
+            fences: match claims.capacity() {
+                1 => SmallVec::from_elem(Fence::NONE, claims.resources() as usize),
+                _ => SmallVec::new(),
+            },
+            crashes,
+            suspicions: SmallVec::new(),
             fault: None,
         }
     }
@@ -120,6 +148,21 @@ impl<A: Algorithm> World<A> {
     /// Every timer that is set, in ascending order.
     pub fn timers(&self) -> &[(NodeId, TimerTag)] {
         &self.timers
+    }
+
+    /// What the detector will still tell, in ascending order.
+    pub fn suspicions(&self) -> &[Suspicion] {
+        &self.suspicions
+    }
+
+    /// Whether `node` has not crashed.
+    pub fn is_alive(&self, node: NodeId) -> bool {
+        self.applications[node.index()].alive
+    }
+
+    /// Whether nobody has crashed.
+    pub fn is_whole(&self) -> bool {
+        self.applications.iter().all(|app| app.alive)
     }
 
     /// What the last step did wrong, if it did.
@@ -155,12 +198,18 @@ impl<A: Algorithm> World<A> {
             }
         }
         actions.extend((0..self.timers.len()).map(Action::Fire));
+        actions.extend((0..self.suspicions.len()).map(Action::Suspect));
+        if self.crashes > 0 {
+            let nodes = NodeId::all(self.nodes.len() as u32);
+            actions.extend(nodes.filter(|&node| self.is_alive(node)).map(Action::Crash));
+        }
     }
 
-    /// Whether nothing at all can happen any more.
+    /// Whether nothing can happen any more, unless somebody crashes, which nobody has to.
     pub fn is_at_rest(&self) -> bool {
         self.in_flight.is_empty()
             && self.timers.is_empty()
+            && self.suspicions.is_empty()
             && self.applications.iter().all(|app| match app.phase {
                 Phase::Idle => app.remaining == 0,
                 Phase::Waiting => true,
@@ -169,9 +218,10 @@ impl<A: Algorithm> World<A> {
     }
 
     /// The first half of a step: takes what `action` uses up out of the world and says which node
-    /// is given what. The action is one that [`actions`](Self::actions) listed for this world.
-    pub fn take(&mut self, action: Action, claims: &Claims) -> (NodeId, Input<A::Message>) {
-        match action {
+    /// is given what; nobody is given anything by a crash. The action is one that
+    /// [`actions`](Self::actions) listed for this world.
+    pub fn take(&mut self, action: Action, claims: &Claims) -> Option<(NodeId, Input<A::Message>)> {
+        Some(match action {
             Action::Request(node) => {
                 let app = &mut self.applications[node.index()];
                 app.phase = Phase::Waiting;
@@ -192,7 +242,37 @@ impl<A: Algorithm> World<A> {
                 let (node, tag) = self.timers.remove(place);
                 (node, Input::Timer(tag))
             }
+            Action::Suspect(place) => {
+                let Suspicion { observer, suspect } = self.suspicions.remove(place);
+                (observer, Input::Suspect(suspect))
+            }
+            Action::Crash(node) => {
+                self.crash(node);
+                return None;
+            }
+        })
+    }
+
+    /// `node` is no longer inside and no longer waits; what was on its way to it is lost, what it
+    /// has sent still arrives, and sooner or later the others are told.
+    fn crash(&mut self, node: NodeId) {
+        self.crashes -= 1;
+        self.applications[node.index()] =
+            Application { phase: Phase::Idle, alive: false, remaining: 0, claim: 0 };
+        self.in_flight.retain(|envelope| envelope.to != node);
+        self.timers.retain(|(of, _)| *of != node);
+        self.suspicions.retain(|suspicion| suspicion.observer != node);
+        let nodes = NodeId::all(self.nodes.len() as u32);
+        for observer in nodes.filter(|&observer| self.applications[observer.index()].alive) {
+            self.suspicions.push(Suspicion { observer, suspect: node });
         }
+        self.suspicions.sort_unstable();
+    }
+
+    /// Puts `remains` in the place of a crashed node. Whatever it had done before, worlds in which
+    /// it is gone are the same.
+    pub(crate) fn bury(&mut self, node: NodeId, remains: A) {
+        self.nodes[node.index()] = remains;
     }
 
     /// The middle of a step: `node` reacts to `input`.
@@ -243,6 +323,9 @@ impl<A: Algorithm> World<A> {
         if to.index() >= self.nodes.len() {
             return self.blame(Fault::ToNobody { from, to });
         }
+        if !self.is_alive(to) {
+            return;
+        }
         let place = self.in_flight.partition_point(|other| match network {
             Network::Fifo => (other.from, other.to) <= (from, to),
             Network::Any => *other <= envelope,
@@ -259,8 +342,15 @@ impl<A: Algorithm> World<A> {
         if !asked {
             self.blame(Fault::NotWaiting(node));
         }
+        if claims.capacity() > 1 {
+            match self.fences.binary_search(&fence) {
+                Ok(_) => self.blame(Fault::FenceTwice(fence)),
+                Err(place) => self.fences.insert(place, fence),
+            }
+            return;
+        }
         for resource in claims.claim(claim).resources() {
-            let last = std::mem::replace(&mut self.last_fences[resource.0 as usize], fence);
+            let last = std::mem::replace(&mut self.fences[resource.0 as usize], fence);
             if fence <= last {
                 self.blame(Fault::FenceOrder { last, granted: fence });
             }

@@ -109,13 +109,18 @@ impl Failure {
 }
 
 /// The keys that describe the group.
-const GROUP: [&str; 10] = [
+const GROUP: [&str; 15] = [
     "algorithm",
     "nodes",
     "resources",
     "clusters",
     "proxies",
     "max-preempt",
+    "k",
+    "test-interval",
+    "test-timeout",
+    "news",
+    "ack-timeout",
     "tree",
     "quorum",
     "mutant",

@@ -142,6 +142,54 @@ fn clusters_and_claims_that_cannot_be_are_refused_with_the_remedy() {
 }
 
 #[test]
+fn holders_and_detectors_that_cannot_be_are_refused_with_the_remedy() {
+    let robust = |rest: &str| format!("sim --algorithm robust-k --nodes 4 {rest}");
+    let k = "k is how many may be inside at once: among 4 nodes 1 to 4";
+    let late = "the detector tests every 30ms but waits 40ms for an answer";
+    let cases: [(String, &[&str]); 14] = [
+        (robust("--k 0"), &[k, "not 0"]),
+        (robust("--k 5"), &[k, "not 5"]),
+        (robust("--k many"), &["--k: 'many' is no whole number"]),
+        ("check raymond-k --nodes 4 --k 0".to_string(), &[k, "not 0"]),
+        ("check raymond-k --nodes 4 --k 5".to_string(), &[k, "not 5"]),
+        ("check lamport --k 2".to_string(), &["'lamport' takes no k; leave it out"]),
+        (robust("--k 2 --resources 3"), &["several may be inside at once (k is 2) only where"]),
+        ("check robust-k --crashes 3".to_string(), &["--crashes: 3 of 3 nodes", "one alive"]),
+        (
+            robust("--test-interval 0.03 --test-timeout 0.04"),
+            &[late, "make test-interval at least"],
+        ),
+        (robust("--test-interval 1 --test-timeout 0"), &["test-timeout must be more than 0"]),
+        (robust("--test-interval 1"), &["test-timeout: is missing; 'test-interval' needs it"]),
+        (robust("--news immediate"), &["test-interval: is missing; 'news' needs it"]),
+        (robust("--ack-timeout 0"), &["ack-timeout must be more than 0"]),
+        (robust("--requesters 0..4"), &["--requesters: names node 4, but the nodes are 0 to 3"]),
+    ];
+    for (line, texts) in cases {
+        refuses(&[(&line, texts)]);
+    }
+}
+
+#[test]
+fn crashes_that_cannot_be_are_refused_with_the_remedy() {
+    let folder = Folder::new();
+    let cases: [(&[&str], &str); 4] = [
+        (&["crash 4 at 1"], "names node 4, but the nodes are 0 to 3"),
+        (&["crash 2 at 1", "crash 2 at 9"], "node 2 crashes twice; a crashed node does not come"),
+        (
+            &["crash 0 at 1", "crash 1 at 1", "crash 2 at 1", "crash 3 at 1"],
+            "all 4 nodes crash; leave at least one alive",
+        ),
+        (&["crash 2 sometimes"], "say 'crash 3 at 5'"),
+    ];
+    for (faults, text) in cases {
+        let mut arguments = vec!["sim", "--algorithm", "robust-k", "--nodes", "4"];
+        arguments.extend(faults.iter().flat_map(|fault| ["--fault", fault]));
+        folder.run(&arguments).refused(&["--fault: ", text]);
+    }
+}
+
+#[test]
 fn places_that_cannot_be_written_are_refused_before_any_work() {
     refuses(&[
         ("compare --csv missing/rows.csv", &["'missing/rows.csv'", "the folder does not exist"]),

@@ -6,7 +6,7 @@ use core::hash::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Claim, Effects, Input, NodeId, Start, TimerTag};
+use crate::{Claim, Effects, Input, NodeId, NodeSet, Start, TimerTag};
 
 /// What the nodes of one algorithm say to each other.
 pub trait Message:
@@ -97,6 +97,12 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Whether the token is at this node. Only asked where [`Self::TOKEN`] is true.
     fn holds_token(&self) -> bool {
         false
+    }
+
+    /// The nodes that this one takes for crashed, if it cares. A driver that knows better can say
+    /// who was wrong when something breaks.
+    fn suspects(&self) -> Option<&NodeSet> {
+        None
     }
 
     /// The node that this one would turn to for the token, itself if it would turn to nobody, in

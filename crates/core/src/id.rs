@@ -41,7 +41,8 @@ impl fmt::Display for NodeId {
 /// The number that comes with every entry.
 ///
 /// Over the successive entries of one lock the numbers strictly increase, so whatever the lock
-/// protects can refuse a holder that is out of date. A group that is started anew counts anew: who
+/// protects can refuse a holder that is out of date. Where several may be inside at once there is no
+/// such order; the numbers are unique then. A group that is started anew counts anew: who
 /// starts it puts the number of the start in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

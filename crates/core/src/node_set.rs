@@ -1,15 +1,20 @@
 //! A set of nodes that costs no allocation in groups of up to 64.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
 
 use crate::NodeId;
 
 const BITS: u32 = u64::BITS;
 
-/// An ordered set of nodes, one bit each. Nodes 0 to 63 live inline, the rest on the heap.
-#[derive(Clone, Default)]
+/// An ordered set of nodes, one bit each. Nodes 0 to 63 live inline, the rest on the heap. Written
+/// as the list of its nodes.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<NodeId>", into = "Vec<NodeId>")]
 pub struct NodeSet {
     low: u64,
     high: Vec<u64>,
@@ -112,6 +117,18 @@ impl PartialEq for NodeSet {
 
 impl Eq for NodeSet {}
 
+impl Ord for NodeSet {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for NodeSet {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Hash for NodeSet {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.low.hash(state);
@@ -126,6 +143,18 @@ impl FromIterator<NodeId> for NodeSet {
             set.insert(node);
         }
         set
+    }
+}
+
+impl From<Vec<NodeId>> for NodeSet {
+    fn from(nodes: Vec<NodeId>) -> Self {
+        NodeSet::from_iter(nodes)
+    }
+}
+
+impl From<NodeSet> for Vec<NodeId> {
+    fn from(set: NodeSet) -> Self {
+        set.iter().collect()
     }
 }
 

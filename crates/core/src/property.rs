@@ -6,6 +6,8 @@ pub const MUTUAL_EXCLUSION: &str = "mutual exclusion";
 pub const NOBODY_WAITS_FOR_EVER: &str = "nobody waits for ever";
 /// Every grant has a larger fence than the one before.
 pub const FENCES_INCREASE: &str = "fences increase";
+/// No two grants have the same fence. What holds instead where several may be inside at once.
+pub const FENCES_UNIQUE: &str = "fences are unique";
 /// There is exactly one token, at a node or in a message. Only where there is one at all.
 pub const ONE_TOKEN: &str = "one token";
 /// Nothing happened that cannot happen in a correct run.

@@ -22,8 +22,12 @@ files![
     "maekawa-plane",
     "partition",
     "raymond-million",
+    "robust-late-detector",
+    "robust-wrong-detector",
     "s0-path-reversal",
     "s2-table",
+    "s4-raymond",
+    "s4-robust",
     "schedule",
 ];
 

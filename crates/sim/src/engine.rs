@@ -4,6 +4,7 @@ mod crash;
 mod figures;
 mod messages;
 mod sets;
+mod suspicion;
 mod timers;
 mod workload;
 
@@ -18,7 +19,7 @@ use catraca_trace as trace;
 
 use crate::locality::Locality;
 use crate::metrics::Metrics;
-use crate::monitor::{Broken, Bypass, Capacity, FenceOrder, OneToken, Violation};
+use crate::monitor::{Broken, Bypass, Capacity, Fences, OneToken, Violation};
 use crate::network::Links;
 use crate::queue::EventQueue;
 use crate::random::Random;
@@ -28,6 +29,7 @@ use crate::setup::Setup;
 use crate::time::Time;
 use crate::workload::Arrivals;
 use sets::Sets;
+use suspicion::Suspicions;
 
 /// How many events pass between two looks at the stop flag.
 const EVENTS_PER_LOOK: u64 = 4096;
@@ -135,9 +137,10 @@ struct Simulation<'a, A: Algorithm> {
     /// Who asks next, where that depends on the cluster.
     locality: Option<Locality>,
     capacity: Capacity,
-    fences: FenceOrder,
+    fences: Fences,
     token: OneToken,
     bypass: Bypass,
+    suspicions: Suspicions,
     metrics: Metrics,
     events: u64,
     entered: u64,
@@ -176,10 +179,11 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             timer_settings: 0,
             sets: Sets::new(setup),
             locality: locality(setup),
-            capacity: Capacity::new(vec![1; spec.resource_count() as usize]),
-            fences: FenceOrder::new(spec.resource_count()),
+            capacity: Capacity::new(vec![spec.capacity(); spec.resource_count() as usize]),
+            fences: Fences::new(spec.resource_count(), spec.capacity()),
             token: OneToken::new(),
             bypass: Bypass::new(spec.nodes, setup.max_bypass),
+            suspicions: Suspicions::default(),
             metrics: Metrics::new(A::Message::KINDS.len()),
             events: 0,
             entered: 0,
@@ -276,6 +280,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         if let (Some(recording), Some(input)) = (&mut self.recording, recorded) {
             recording.step(now, node, &input, delivers, effects.as_slice());
         }
+        self.note_suspicions(now, node);
         for effect in effects.drain() {
             self.carry_out(now, node, effect);
         }
@@ -332,9 +337,11 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         }
     }
 
-    /// Keeps the first violation: later ones may be its consequences.
+    /// Keeps the first violation: later ones may be its consequences. If live nodes were taken for
+    /// crashed before, it says so.
     #[cold]
-    fn report(&mut self, at: Time, Broken { invariant, what }: Broken) {
+    fn report(&mut self, at: Time, Broken { invariant, mut what }: Broken) {
+        what.push_str(&self.suspicions.cause());
         self.violation.get_or_insert(Violation { invariant, what, at });
     }
 }

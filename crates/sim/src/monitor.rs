@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub(crate) use bypass::Bypass;
 pub(crate) use capacity::Capacity;
-pub(crate) use fence::FenceOrder;
+pub(crate) use fence::Fences;
 pub(crate) use progress::nobody_waits;
 pub(crate) use token::OneToken;
 

@@ -1,6 +1,6 @@
 //! Who asks when, and for how long.
 
-use catraca_core::{Claim, NodeId};
+use catraca_core::{Claim, NodeId, NodeSet};
 
 use crate::claims::Claims;
 use crate::distribution::Distribution;
@@ -23,6 +23,8 @@ pub enum Arrivals {
         think: Distribution,
         /// How often each node enters; without limit if not given.
         rounds: Option<u32>,
+        /// Who does so; all nodes, if not given.
+        requesters: Option<NodeSet>,
     },
     /// Requests come as a Poisson process over the whole group, each at a node drawn uniformly. A
     /// node that is busy takes them up one after the other.

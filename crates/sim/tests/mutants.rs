@@ -7,7 +7,7 @@
 mod watch;
 
 use catraca_algorithms::mutants::{Caught, Listed};
-use catraca_algorithms::registry::{ENTRIES, mutants};
+use catraca_algorithms::registry::{ENTRIES, mutants, setting};
 use catraca_sim::{Random, Scenario};
 
 use watch::{correct, figures};
@@ -16,12 +16,35 @@ use watch::{correct, figures};
 const SEEDS: u64 = 3000;
 
 fn scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
+    let scenario = plain_scenario(algorithm, mutant, seed);
+    let setting = setting(algorithm, mutant);
+    let mut random = Random::new(seed);
+    let mut nodes = 2 + seed % 7;
+    let mut faulty = scenario;
+    if let Some(k) = setting.k {
+        nodes = nodes.max(k.into());
+        faulty = faulty.with("k", k);
+    }
+    if setting.crashes > 0 {
+        nodes = nodes.max(u64::from(setting.crashes) + 2);
+        let mut living: Vec<u64> = (0..nodes).collect();
+        let mut crash = || {
+            let node = living.remove(random.below(living.len() as u64) as usize);
+            format!("crash {node} at {}.{}", random.below(20), random.below(10))
+        };
+        let crashes = (0..setting.crashes).map(|_| crash()).collect();
+        faulty.set("faults.events", crashes).unwrap();
+        faulty = faulty.with("faults.detector", random.below(10));
+    }
+    faulty.with("nodes", nodes)
+}
+
+fn plain_scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
     let mut random = Random::new(seed);
     let mut one_of = |choices: [&'static str; 3]| choices[random.below(3) as usize];
     Scenario::new()
         .with("algorithm", algorithm)
         .with("mutant", mutant)
-        .with("nodes", 2 + seed % 7)
         .with("run.seed", seed)
         .with("network.delay", one_of(["uniform:0.1..3", "exp:1", "exp:5"]))
         .with("workload.hold", one_of(["0", "exp:0.5", "3"]))

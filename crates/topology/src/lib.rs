@@ -3,6 +3,7 @@
 //! - [`Members`]: everybody talks to everybody.
 //! - [`Tree`]: Raymond's static tree (balanced binary, star, chain, or given).
 //! - [`Clusters`]: teams of nodes, each with a proxy.
+//! - [`Hypercube`]: the clusters of Hi-ADSD, the trees of STA.
 //! - [`Quorums`]: Maekawa's sets, any two of which intersect (grid, finite projective plane).
 //!
 //! Shapes are values without behaviour over time. They are built once, checked while they are
@@ -22,11 +23,13 @@
 extern crate alloc;
 
 mod cluster;
+mod hypercube;
 mod members;
 mod quorum;
 mod tree;
 
 pub use cluster::{ClusterError, ClusterShape, Clusters, Proxies};
+pub use hypercube::Hypercube;
 pub use members::Members;
 pub use quorum::{QuorumError, QuorumKind, Quorums};
 pub use tree::{Tree, TreeError, TreeShape};

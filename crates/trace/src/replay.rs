@@ -1,6 +1,8 @@
 //! Running a trace again.
 
-use catraca_algorithms::Visitor;
+use std::collections::BTreeSet;
+
+use catraca_algorithms::{Spec, Visitor};
 use catraca_core::{Algorithm, Fence, Input, NodeId, Phase};
 
 use crate::file::{Trace, TraceError};
@@ -47,7 +49,7 @@ impl Visitor for Replayer<'_> {
         let mut nodes: Vec<A> =
             NodeId::all(spec.nodes).map(|me| A::new(me, &config, &spec.start)).collect();
         let mut recorder = Recorder::new();
-        let mut watch = Watch::new(spec.nodes, &spec.start);
+        let mut watch = Watch::new(spec);
         let mut result = Replay::default();
         for (index, event) in self.0.events.iter().enumerate() {
             let number = index + 1;
@@ -112,13 +114,18 @@ pub(crate) fn typed<A: Algorithm>(input: &Input<Payload>) -> Result<Input<A::Mes
 /// Watches a replayed run for what no run may show.
 struct Watch {
     phases: Vec<Phase>,
-    last_fence: Fence,
+    capacity: usize,
+    fences: BTreeSet<Fence>,
 }
 
 impl Watch {
-    fn new(nodes: u32, start: &catraca_core::Start) -> Self {
-        let phase = |node| start.phase_of(node);
-        Watch { phases: NodeId::all(nodes).map(phase).collect(), last_fence: Fence::NONE }
+    fn new(spec: &Spec) -> Self {
+        let phase = |node| spec.start.phase_of(node);
+        Watch {
+            phases: NodeId::all(spec.nodes).map(phase).collect(),
+            capacity: spec.capacity() as usize,
+            fences: BTreeSet::new(),
+        }
     }
 
     fn leave(&mut self, node: NodeId) {
@@ -137,14 +144,24 @@ impl Watch {
                 Outcome::Send { .. } => result.messages += 1,
                 Outcome::Granted(fence) => {
                     result.entries += 1;
-                    let inside = self.phases.iter().position(|&phase| phase == Phase::Inside);
-                    if let Some(other) = inside {
-                        report(format!("node {} enters while node {other} is inside", step.node));
+                    let is_inside = |(_, phase): &(NodeId, &Phase)| **phase == Phase::Inside;
+                    let inside: Vec<String> = (0..)
+                        .map(NodeId)
+                        .zip(&self.phases)
+                        .filter(is_inside)
+                        .map(|(node, _)| node.to_string())
+                        .collect();
+                    if inside.len() >= self.capacity {
+                        let inside = inside.join(", ");
+                        report(format!("node {} enters while node {inside} is inside", step.node));
                     }
-                    if *fence <= self.last_fence {
-                        report(format!("fence {fence} comes after fence {}", self.last_fence));
+                    let last = self.fences.last().copied().unwrap_or(Fence::NONE);
+                    let is_new = self.fences.insert(*fence);
+                    if self.capacity == 1 && *fence <= last {
+                        report(format!("fence {fence} comes after fence {last}"));
+                    } else if !is_new {
+                        report(format!("fence {fence} comes for the second time"));
                     }
-                    self.last_fence = self.last_fence.max(*fence);
                     self.phases[step.node.index()] = Phase::Inside;
                 }
                 Outcome::Anomaly(what) => report(format!("node {}: {what}", step.node)),
@@ -156,7 +173,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use catraca_algorithms::Spec;
     use catraca_core::Claim;
 
     use super::*;

@@ -209,12 +209,20 @@ pub(super) fn mutants() -> Result<Vec<Vec<String>>> {
         for mutant in registry::mutants(entry.name) {
             let (by, steps) = match mutant.caught {
                 Caught::Checked { nodes, requests, property } => {
-                    let spec = Spec::new(entry.name, nodes).broken(mutant.name);
-                    let report = explore(&spec, requests, None, MOST_STATES)?;
+                    let setting = registry::setting(entry.name, mutant.name);
+                    let spec = setting.of(Spec::new(entry.name, nodes).broken(mutant.name));
+                    let crashes = setting.crashes;
+                    let options = Options {
+                        requests,
+                        crashes,
+                        state_limit: Some(MOST_STATES),
+                        ..Options::of(&spec)?
+                    };
+                    let report = check(&spec, &options, &mut |_| {})?;
                     if broken(&report) != Some(property) {
                         bail!("{} {}: {}", entry.name, mutant.name, words(&report));
                     }
-                    (format!("{nodes} x {requests}"), report.depth.to_string())
+                    (format!("{nodes} x {requests}{setting}"), report.depth.to_string())
                 }
                 Caught::Simulated { property, .. } => {
                     let scenario = Scenario::catching(entry.name, &mutant).unwrap_or_default();

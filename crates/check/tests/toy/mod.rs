@@ -168,6 +168,7 @@ pub(crate) fn check_toys(quirk: Quirk, network: Network) -> Report {
     let spec = Spec::new("toy", 2);
     let options = Options {
         requests: 2,
+        crashes: 0,
         claims: Vec::new(),
         network,
         threads: 2,

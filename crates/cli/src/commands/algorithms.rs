@@ -87,7 +87,8 @@ fn describe(entry: &Entry) -> Outcome {
         writeln!(out, "  {}: {}", mutant.name, mutant.breaks)?;
         let with = match mutant.caught {
             Caught::Checked { nodes, requests, .. } => {
-                format!("with --nodes {nodes} --requests {requests}")
+                let setting = registry::setting(entry.name, mutant.name);
+                format!("with --nodes {nodes} --requests {requests}{setting}")
             }
             Caught::Simulated { .. } => {
                 let run = Scenario::catching(entry.name, &mutant).unwrap_or_default();

@@ -36,6 +36,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true,
         value_parser = value::at_least(1u32))]
     requests: u32,
+    /// How many nodes may crash, each at any step; the others are told, each at any later step.
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+        value_parser = value::at_least(0u32))]
+    crashes: u32,
     /// fifo, or any: messages may overtake each other [default: what the algorithm needs].
     #[arg(long, value_name = "ORDER")]
     network: Option<Network>,
@@ -105,6 +109,7 @@ impl Arguments {
         };
         Ok(Options {
             requests: self.requests,
+            crashes: self.crashes(spec)?,
             claims: self.group.claims()?,
             network: self.network.unwrap_or(defaults.network),
             threads: self.threads.map_or(defaults.threads, usize::from),
@@ -112,6 +117,17 @@ impl Arguments {
             state_limit: self.states,
             stop: Some(interrupt::flag()),
         })
+    }
+
+    /// A group of which nobody is left has nothing to show.
+    fn crashes(&self, spec: &Spec) -> Result<u32, Failure> {
+        if self.crashes >= spec.nodes {
+            return Err(Failure::input(format!(
+                "--crashes: {} of {} nodes would leave nobody; leave at least one alive",
+                self.crashes, spec.nodes
+            )));
+        }
+        Ok(self.crashes)
     }
 
     fn conclude(

@@ -58,6 +58,14 @@ impl<A: Algorithm> Simulation<'_, A> {
         !self.setup.spec.start.is_inside(node) && self.has_rounds(node)
     }
 
+    /// Whether a closed workload has `node` ask.
+    fn is_requester(&self, node: NodeId) -> bool {
+        match &self.setup.workload.arrivals {
+            Arrivals::Closed { requesters: Some(requesters), .. } => requesters.contains(node),
+            _ => true,
+        }
+    }
+
     /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
     pub(super) fn arrive(&mut self, now: Time, node: NodeId, claim: Option<Claim>) {
         if !self.sites[node.index()].alive {
@@ -124,7 +132,7 @@ impl<A: Algorithm> Simulation<'_, A> {
     }
 
     fn has_rounds(&self, node: NodeId) -> bool {
-        self.rounds.get(node.index()).is_none_or(|&rounds| rounds > 0)
+        self.is_requester(node) && self.rounds.get(node.index()).is_none_or(|&rounds| rounds > 0)
     }
 
     pub(super) fn plan_next_arrival(&mut self, now: Time) {

@@ -56,6 +56,31 @@ pub const KEYS: &[Key] = &[
         "NODES",
         "For algorithms on clusters: the proxy of each, as in 1,5 [default: the first of each]",
     ),
+    one("k", "k", "K", "For raymond-k and robust-k: how many may be inside at once [default: 1]"),
+    one(
+        "test-interval",
+        "test-interval",
+        "TIME",
+        "For robust-k: how often its detector, Hi-ADSD, tests [default: only faults.detector]",
+    ),
+    one(
+        "test-timeout",
+        "test-timeout",
+        "TIME",
+        "For robust-k: how long Hi-ADSD waits for the answer to a test",
+    ),
+    one(
+        "news",
+        "news",
+        "SPREAD",
+        "For robust-k: news of a crash spreads in rounds of tests, or is immediate [default: rounds]",
+    ),
+    one(
+        "ack-timeout",
+        "ack-timeout",
+        "TIME",
+        "For robust-k: requests not acknowledged by then are sent again [default: on suspicion]",
+    ),
     one("tree", "tree", "SHAPE", "For raymond: binary, star, chain, or parents as in -,0,0,1"),
     one("quorum", "quorum", "KIND", "For maekawa: grid or plane"),
     one(
@@ -78,6 +103,12 @@ pub const KEYS: &[Key] = &[
     ),
     one("workload.think", "think", "DIST", "closed: from leaving to asking again [default: 0]"),
     one("workload.rounds", "rounds", "N", "closed: how often each node enters [default: no limit]"),
+    one(
+        "workload.requesters",
+        "requesters",
+        "NODES",
+        "closed: which nodes ask, 0..4 or 0,2,5 [default: all]",
+    ),
     one(
         "workload.pause",
         "pause",

@@ -1,11 +1,14 @@
 //! From what was said to a run.
 
-use catraca_algorithms::Spec;
+use std::time::Duration;
+
+use catraca_algorithms::{Spec, hi_adsd};
 
 use super::values::{parse_all, wrong};
 use super::{Scenario, ScenarioError};
 use crate::faults::Faults;
 use crate::setup::{Limits, Setup};
+use crate::time::Time;
 use crate::workload::Workload;
 
 /// The nodes of a group about which nothing is said.
@@ -51,12 +54,36 @@ impl Scenario {
         }
         spec.proxies = self.one("proxies")?;
         spec.max_preempt = self.whole("max-preempt")?;
+        spec.k = self.whole("k")?;
+        spec.hi_adsd = self.hi_adsd()?;
+        spec.ack_timeout = self.duration("ack-timeout")?;
         spec.resources = self.whole("resources")?;
         spec.tree = self.one("tree")?;
         spec.quorum = self.one("quorum")?;
         spec.mutant = self.text("mutant")?.map(str::to_string);
         spec.start = self.one("start")?.unwrap_or_default();
         Ok(spec)
+    }
+
+    fn hi_adsd(&self) -> Result<Option<hi_adsd::Config>, ScenarioError> {
+        let needed = |key, because| Err(wrong(key, format!("is missing; '{because}' needs it")));
+        let (interval, timeout) = (self.duration("test-interval")?, self.duration("test-timeout")?);
+        match (interval, timeout) {
+            (None, None) if self.says("news") => needed("test-interval", "news"),
+            (None, None) => Ok(None),
+            (None, Some(_)) => needed("test-interval", "test-timeout"),
+            (Some(_), None) => needed("test-timeout", "test-interval"),
+            (Some(interval), Some(timeout)) => {
+                let news = self.one("news")?.unwrap_or_default();
+                Ok(Some(hi_adsd::Config { interval, timeout, news }))
+            }
+        }
+    }
+
+    /// A time as an algorithm takes it: a unit is its second.
+    fn duration(&self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
+        let time: Option<Time> = self.one(key)?;
+        Ok(time.map(|Time(ticks)| Duration::from_micros(ticks)))
     }
 
     fn faults(&self, nodes: u32) -> Result<Faults, ScenarioError> {

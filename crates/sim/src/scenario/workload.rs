@@ -1,7 +1,7 @@
 //! From what was said to a workload.
 
 use catraca_algorithms::Spec;
-use catraca_core::{Claim, NodeId, ResourceId};
+use catraca_core::{Claim, NodeId, NodeSet, ResourceId};
 use catraca_topology::Clusters;
 
 use super::values::wrong;
@@ -26,6 +26,7 @@ impl Scenario {
             "closed" => Arrivals::Closed {
                 think: self.one("workload.think")?.unwrap_or(Distribution::ZERO),
                 rounds: self.positive("workload.rounds")?,
+                requesters: self.requesters(spec)?,
             },
             "serial" => {
                 let pause = self.one("workload.pause")?;
@@ -60,9 +61,10 @@ impl Scenario {
 
     /// A key of another kind of arrivals would be ignored in silence.
     fn refuse_what_does_not_belong(&self, kind: &str) -> Result<(), ScenarioError> {
-        let belongs: [(&'static str, &str); 7] = [
+        let belongs: [(&'static str, &str); 8] = [
             ("workload.think", "closed"),
             ("workload.rounds", "closed"),
+            ("workload.requesters", "closed"),
             ("workload.pause", "serial"),
             ("workload.rate", "open"),
             ("workload.burst", "bursts"),
@@ -78,6 +80,31 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// The nodes that a closed workload names, '0..4' or '0,2,5'.
+    fn requesters(&self, spec: &Spec) -> Result<Option<NodeSet>, ScenarioError> {
+        const KEY: &str = "workload.requesters";
+        let Some(text) = self.text(KEY)? else { return Ok(None) };
+        let form = || wrong(KEY, format!("'{text}' names no nodes: say 0..4 or 0,2,5"));
+        let node = |word: &str| word.trim().parse::<u32>().map_err(|_| form());
+        let named: NodeSet = match text.split_once("..") {
+            // The last is looked at first: a range may be longer than there is memory for.
+            Some((first, last)) => match (node(first)?, node(last)?) {
+                (_, last) if last >= spec.nodes => NodeSet::from_iter([NodeId(last)]),
+                (first, last) if last < first => return Err(form()),
+                (first, last) => (first..=last).map(NodeId).collect(),
+            },
+            None => text.split(',').map(|word| node(word).map(NodeId)).collect::<Result<_, _>>()?,
+        };
+        let unknown = named.iter().find(|node| node.0 >= spec.nodes);
+        match unknown {
+            Some(node) => {
+                let what = format!("names node {node}, but the nodes are 0 to {}", spec.nodes - 1);
+                Err(wrong(KEY, what))
+            }
+            None => Ok(Some(named)),
+        }
     }
 
     fn schedule(&self, spec: &Spec) -> Result<Vec<Scheduled>, ScenarioError> {

@@ -36,6 +36,9 @@ pub(super) struct Group {
     /// For bertier: how often in a row a cluster's own requests may overtake one from outside.
     #[arg(long, value_name = "N")]
     max_preempt: Option<u32>,
+    /// For raymond-k and robust-k: how many may be inside at once [default: 1].
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = value::at_least(0u32))]
+    k: Option<u32>,
     /// How many resources there are [default: 1].
     #[arg(long, value_name = "M")]
     resources: Option<u32>,
@@ -67,6 +70,7 @@ impl Group {
             ("--clusters", self.clusters.is_some()),
             ("--proxies", self.proxies.is_some()),
             ("--max-preempt", self.max_preempt.is_some()),
+            ("--k", self.k.is_some()),
         ];
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
@@ -80,6 +84,7 @@ impl Group {
             clusters: self.clusters.clone(),
             proxies: self.proxies.clone(),
             max_preempt: self.max_preempt,
+            k: self.k,
             resources: self.resources,
             ..spec
         }
