@@ -113,13 +113,15 @@ mod tests {
         let request = Event::Received(Message::new(Kind::Request, id, 89_820));
         let text = "2025-07-17 01:28:30.119990 | 1 | 76 | RECEBIDO: 1|76|89820";
         let line = Line { at, event: request };
-        assert_eq!((line.to_string().as_str(), text.parse()), (text, Ok(line.clone())));
+        assert_eq!(line.to_string(), text);
+        assert_eq!(text.parse(), Ok(line));
 
         let at = "2025-07-17 01:28:30.120578".parse().unwrap();
         let grant = Event::Sent(Message::new(Kind::Grant, id, 45_299));
         let text = "2025-07-17 01:28:30.120578 | 2 | 76 | ENVIADO: 2|76|45299";
         let line = Line { at, event: grant };
-        assert_eq!((line.to_string().as_str(), text.parse()), (text, Ok(line.clone())));
+        assert_eq!(line.to_string(), text);
+        assert_eq!(text.parse(), Ok(line));
     }
 
     #[test]

@@ -89,7 +89,9 @@ impl Ours {
 #[test]
 fn s3_grants_to_a_client_that_hung_up_while_waiting_and_then_to_nobody_else() {
     let mut s3 = S3::default();
-    ["76", "13", "54"].map(|id| s3.on_request(id));
+    for id in ["76", "13", "54"] {
+        s3.on_request(id);
+    }
     s3.on_disconnect("13");
     s3.on_release();
     assert_eq!((s3.granted, s3.lost), (vec!["76"], vec!["13"]));
@@ -105,7 +107,9 @@ fn s3_grants_to_a_client_that_hung_up_while_waiting_and_then_to_nobody_else() {
 #[test]
 fn s3_never_learns_that_the_one_inside_hung_up() {
     let mut s3 = S3::default();
-    ["76", "13"].map(|id| s3.on_request(id));
+    for id in ["76", "13"] {
+        s3.on_request(id);
+    }
     s3.on_disconnect("76");
     assert_eq!((s3.granted, s3.lost), (vec!["76"], vec![]));
     assert_eq!(s3.request_queue, ["76", "13"]);
@@ -120,7 +124,9 @@ fn s3_never_learns_that_the_one_inside_hung_up() {
 #[test]
 fn s3_lets_two_in_after_a_release_from_somebody_who_waits() {
     let mut s3 = S3::default();
-    ["76", "13"].map(|id| s3.on_request(id));
+    for id in ["76", "13"] {
+        s3.on_request(id);
+    }
     s3.on_release();
     assert_eq!(s3.granted, ["76", "13"], "76 has not left");
 
