@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// A coordinator that is bound and not yet running.
+/// A coordinator that is not yet running.
 pub struct Server {
     listener: StdListener,
     hall: Arc<Hall>,
@@ -59,18 +59,10 @@ pub enum Ended {
 }
 
 impl Server {
-    /// Binds `address`, such as `127.0.0.1:7880`; port 0 is any free port.
-    pub fn bind(address: &str, log: Log, limits: Limits) -> Result<Self, BindError> {
-        let failed = |error: io::Error| BindError { address: address.to_string(), error };
-        let listener = resolve(address).and_then(listen).map_err(failed)?;
+    /// A coordinator for a listener that [`listen`] has made.
+    pub fn new(listener: StdListener, log: Log, limits: Limits) -> Self {
         allow_files(limits.clients);
-        let hall = Arc::new(Hall::new(limits.clients, log));
-        Ok(Server { listener, hall, limits })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        Server { listener, hall: Arc::new(Hall::new(limits.clients, log)), limits }
     }
 
     /// What goes on inside, also while it runs.
@@ -109,7 +101,13 @@ impl Server {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<StdListener> {
+/// Listens at `address`, such as `127.0.0.1:7880`; port 0 is any free port.
+pub fn listen(address: &str) -> Result<StdListener, BindError> {
+    let failed = |error: io::Error| BindError { address: address.to_string(), error };
+    resolve(address).and_then(bind).map_err(failed)
+}
+
+fn bind(address: SocketAddr) -> io::Result<StdListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     // A coordinator that is started again need not wait until old connections are forgotten.
     socket.set_reuse_address(true)?;

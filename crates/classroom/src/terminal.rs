@@ -1,6 +1,10 @@
 //! The coordinator's terminal: a line in, an answer out. A pipe will do.
 
 use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsFd;
+
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 
 use crate::{Hall, Served, Standing};
 
@@ -45,6 +49,12 @@ pub fn attend(mut input: impl BufRead, mut output: impl Write, hall: &Hall) -> S
         };
         say(&mut output, &answer).ok();
     }
+}
+
+/// Whether reading `input` is harmless. A program in the background that reads its terminal is
+/// stopped by the system.
+pub fn may_read(input: impl AsFd) -> bool {
+    tcgetpgrp(input).map_or(true, |front| front == getpgrp())
 }
 
 fn say(output: &mut impl Write, text: &str) -> io::Result<()> {

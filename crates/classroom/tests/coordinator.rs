@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Write};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use catraca_classroom::{Ended, Limits, Log, Server, Silence, attend};
+use catraca_classroom::{Ended, Limits, Log, Server, Silence, attend, listen};
 
 use support::Coordinator;
 
@@ -349,8 +349,9 @@ fn a_log_that_cannot_be_written_ends_the_coordinator() {
             Ok(())
         }
     }
-    let server = Server::bind("127.0.0.1:0", Log::new(Full), Limits::default()).unwrap();
-    let mut client = std::net::TcpStream::connect(server.address().unwrap()).unwrap();
+    let listener = listen("127.0.0.1:0").unwrap();
+    let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let server = Server::new(listener, Log::new(Full), Limits::default());
     client.write_all(b"1|5|000000").unwrap();
     let error = server.run(&AtomicBool::new(false)).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -358,11 +359,8 @@ fn a_log_that_cannot_be_written_ends_the_coordinator() {
 
 #[test]
 fn an_address_that_cannot_be_bound_is_told_with_what_to_do() {
-    let bind = |address: &str| {
-        Server::bind(address, Log::new(io::sink()), Limits::default()).map(|_| ()).unwrap_err()
-    };
     let coordinator = Coordinator::start();
-    let taken = bind(&coordinator.address.to_string());
+    let taken = listen(&coordinator.address.to_string()).unwrap_err();
     assert!(taken.to_string().contains("already: end that program or take another port"));
     assert!(!taken.is_wrong_input());
     for (address, text) in [
@@ -371,7 +369,7 @@ fn an_address_that_cannot_be_bound_is_told_with_what_to_do() {
         ("127.0.0.1:99999", "is no address"),
         ("192.0.2.1:7880", "is not an address of this machine"),
     ] {
-        let error = bind(address);
+        let error = listen(address).unwrap_err();
         assert!(error.to_string().contains(text), "{error}");
         assert!(error.is_wrong_input());
     }

@@ -2,6 +2,9 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod check;
+pub(crate) mod classroom;
 pub(crate) mod compare;
+pub(crate) mod coordinator;
+pub(crate) mod process;
 pub(crate) mod replay;
 pub(crate) mod sim;

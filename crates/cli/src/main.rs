@@ -39,6 +39,9 @@ enum Command {
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
     Algorithms(commands::algorithms::Arguments),
+    Classroom(commands::classroom::Arguments),
+    Coordinator(commands::coordinator::Arguments),
+    Process(commands::process::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +60,9 @@ fn main() -> ExitCode {
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
+        Command::Classroom(arguments) => arguments.run(),
+        Command::Coordinator(arguments) => arguments.run(),
+        Command::Process(arguments) => arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 //! A coordinator on a free port, with a log that can be waited for, and clients of raw bytes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![allow(dead_code, reason = "every test file takes what it needs")]
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use catraca_classroom::{Ended, Event, Hall, Limits, Line, Log, Server};
+use catraca_classroom::{Ended, Event, Hall, Limits, Line, Log, Server, listen};
 use socket2::SockRef;
 
 /// No event that is waited for takes nearly so long.
@@ -32,8 +33,10 @@ impl Coordinator {
     pub(crate) fn with(limits: Limits) -> Self {
         let (sender, lines) = channel();
         let log = Log::new(Lines(Mutex::new(sender)));
-        let server = Server::bind("127.0.0.1:0", log, limits).unwrap();
-        let (address, hall) = (server.address().unwrap(), server.hall());
+        let listener = listen("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Server::new(listener, log, limits);
+        let hall = server.hall();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = Some(std::thread::spawn(move || server.run(&flag)));

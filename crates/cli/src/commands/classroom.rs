@@ -1,0 +1,176 @@
+//! `catraca classroom`: S3's experiment with real processes, checked.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use catraca_classroom::{Account, LOG, Lesson, LessonError, ProcessId, RESULT};
+use tempfile::TempDir;
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::{PendingFile, Stdout, reason};
+use crate::table::{Align, Table};
+use crate::value::{at_least, duration};
+
+/// More real processes than this are no lesson any more.
+const MOST: u32 = 1000;
+
+const EXAMPLES: &str = "\
+Examples:
+  catraca classroom
+  catraca classroom --processes 20 --rounds 10 --hold 20ms --out run";
+
+/// Runs S3's experiment: a coordinator and processes, as real processes; then checks their files.
+///
+/// Every grant must be one entry in the same order, entries must not overlap, requests must be
+/// served first come first served, and everybody must enter as often as it should.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// How many processes contend, 1 to 1000.
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = processes, allow_negative_numbers = true)]
+    processes: u32,
+    /// How often each enters.
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = at_least(1u32), allow_negative_numbers = true)]
+    rounds: u32,
+    /// How long each stays inside, such as 2s, 1.5s or 500ms.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, allow_negative_numbers = true)]
+    hold: Duration,
+    /// The folder that keeps the log and the result file; it is made if it is not there.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+fn processes(text: &str) -> Result<u32, String> {
+    let number = at_least(1)(text)?;
+    if number <= MOST { Ok(number) } else { Err(format!("'{text}' is more than {MOST}")) }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let kept = self.out.as_deref().map(Kept::create).transpose()?;
+        let folder = TempDir::new().context("cannot make a folder for the files of this run");
+        let folder = folder.map_err(Failure::System)?;
+        let lesson = self.lesson()?;
+        let ran = lesson.run(folder.path(), &interrupt::flag());
+        let mut out = Stdout::lock();
+        match ran {
+            Ok(account) => {
+                print(&lesson, &account, &mut out)?;
+                kept.map_or(Ok(()), |kept| kept.fill(folder.path()))
+            }
+            Err(LessonError::Defect(defect)) => {
+                writeln!(out, "{defect}")?;
+                // Nobody can make the same run again, so its files are kept in any case.
+                let place = match (kept, self.out) {
+                    (Some(kept), Some(place)) => {
+                        kept.fill(folder.path())?;
+                        place
+                    }
+                    _ => folder.keep(),
+                };
+                writeln!(out, "The log and the result file are in {}.", place.display())?;
+                Err(Failure::Violation)
+            }
+            Err(LessonError::Interrupted) => Err(Failure::Interrupted),
+            Err(error) => Err(Failure::System(error.into())),
+        }
+    }
+
+    fn lesson(&self) -> Result<Lesson, Failure> {
+        let program = std::env::current_exe().context("cannot find this program");
+        // Numbers up to 1000 fit.
+        let names = (1..=self.processes).filter_map(|number| number.to_string().parse().ok());
+        Ok(Lesson {
+            program: program.map_err(Failure::System)?,
+            processes: names.collect::<Vec<ProcessId>>(),
+            rounds: self.rounds,
+            hold: self.hold,
+        })
+    }
+}
+
+/// The two files in the folder that the user named.
+struct Kept {
+    log: PendingFile,
+    result: PendingFile,
+}
+
+impl Kept {
+    /// Fails at once if the folder cannot be written to.
+    fn create(folder: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(folder).map_err(|error| {
+            let shown = folder.display();
+            Failure::input(format!("--out: cannot make the folder '{shown}': {}", reason(&error)))
+        })?;
+        let create = |name| PendingFile::create(&folder.join(name));
+        Ok(Kept { log: create(LOG)?, result: create(RESULT)? })
+    }
+
+    fn fill(self, from: &Path) -> Outcome {
+        for (file, name) in [(self.log, LOG), (self.result, RESULT)] {
+            let content = fs::read(from.join(name)).context("cannot read the files of this run");
+            file.finish_with(&content.map_err(Failure::System)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn print(lesson: &Lesson, account: &Account, out: &mut impl Write) -> Outcome {
+    let mut table = Table::new(&[
+        ("process", Align::Left),
+        ("entries", Align::Right),
+        ("mean wait", Align::Right),
+        ("longest wait", Align::Right),
+    ]);
+    for share in &account.shares {
+        table.row(vec![
+            share.id.to_string(),
+            share.entries.to_string(),
+            time(share.waited / share.entries),
+            time(share.longest),
+        ]);
+    }
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    let (count, rounds) = (lesson.processes.len(), lesson.rounds);
+    let entries: u32 = account.shares.iter().map(|share| share.entries).sum();
+    writeln!(out, "\n{entries} grants and {entries} entries in the same order, none overlapping,")?;
+    writeln!(out, "first come first served, everybody {rounds} times")?;
+    let (ideal, total) = (lesson.ideal(), account.total);
+    writeln!(out, "total     {}", time(total))?;
+    writeln!(out, "ideal     {}  ({count} x {rounds} x {})", time(ideal), time(lesson.hold))?;
+    let over = total.saturating_sub(ideal);
+    let share = match ideal.as_secs_f64() {
+        0.0 => String::new(),
+        ideal => format!("{:.2} %, ", 100.0 * over.as_secs_f64() / ideal),
+    };
+    writeln!(out, "overhead  {}  ({share}{} an entry)", time(over), time(over / entries))?;
+    Ok(())
+}
+
+/// A time in the unit that leaves something to read.
+fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        _ if seconds >= 1.0 => format!("{seconds:.3} s"),
+        _ if seconds >= 1e-3 => format!("{:.2} ms", seconds * 1e3),
+        _ => format!("{:.0} us", seconds * 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let micros = [30_012_345, 20_500, 999, 0].map(|micros| time(Duration::from_micros(micros)));
+        assert_eq!(micros, ["30.012 s", "20.50 ms", "999 us", "0 us"]);
+    }
+}
