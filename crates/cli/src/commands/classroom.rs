@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use catraca_classroom::{Account, LOG, Lesson, LessonError, ProcessId, RESULT};
+use catraca_classroom::{Account, Defect, LOG, Lesson, LessonError, ProcessId, RESULT};
 use tempfile::TempDir;
 
 use crate::Outcome;
@@ -56,26 +56,12 @@ impl Arguments {
         let folder = TempDir::new().context("cannot make a folder for the files of this run");
         let folder = folder.map_err(Failure::System)?;
         let lesson = self.lesson()?;
-        let ran = lesson.run(folder.path(), &interrupt::flag());
-        let mut out = Stdout::lock();
-        match ran {
+        match lesson.run(folder.path(), &interrupt::flag()) {
             Ok(account) => {
-                print(&lesson, &account, &mut out)?;
+                print(&lesson, &account, &mut Stdout::lock())?;
                 kept.map_or(Ok(()), |kept| kept.fill(folder.path()))
             }
-            Err(LessonError::Defect(defect)) => {
-                writeln!(out, "{defect}")?;
-                // Nobody can make the same run again, so its files are kept in any case.
-                let place = match (kept, self.out) {
-                    (Some(kept), Some(place)) => {
-                        kept.fill(folder.path())?;
-                        place
-                    }
-                    _ => folder.keep(),
-                };
-                writeln!(out, "The log and the result file are in {}.", place.display())?;
-                Err(Failure::Violation)
-            }
+            Err(LessonError::Defect(defect)) => report(&defect, kept, folder, &mut Stdout::lock()),
             Err(LessonError::Interrupted) => Err(Failure::Interrupted),
             Err(error) => Err(Failure::System(error.into())),
         }
@@ -94,8 +80,24 @@ impl Arguments {
     }
 }
 
+/// Nobody can make the same run again, so its files are kept in any case.
+fn report(defect: &Defect, kept: Option<Kept>, folder: TempDir, out: &mut impl Write) -> Outcome {
+    writeln!(out, "{defect}")?;
+    let place = match kept {
+        Some(kept) => {
+            let place = kept.folder.clone();
+            kept.fill(folder.path())?;
+            place
+        }
+        None => folder.keep(),
+    };
+    writeln!(out, "The log and the result file are in {}.", place.display())?;
+    Err(Failure::Violation)
+}
+
 /// The two files in the folder that the user named.
 struct Kept {
+    folder: PathBuf,
     log: PendingFile,
     result: PendingFile,
 }
@@ -108,7 +110,7 @@ impl Kept {
             Failure::input(format!("--out: cannot make the folder '{shown}': {}", reason(&error)))
         })?;
         let create = |name| PendingFile::create(&folder.join(name));
-        Ok(Kept { log: create(LOG)?, result: create(RESULT)? })
+        Ok(Kept { folder: folder.to_path_buf(), log: create(LOG)?, result: create(RESULT)? })
     }
 
     fn fill(self, from: &Path) -> Outcome {
@@ -167,6 +169,34 @@ fn time(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run with such a defect, whose files are kept in the folder `out` or somewhere else.
+    fn defective(out: Option<&Path>) -> String {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join(LOG), "the log").unwrap();
+        fs::write(folder.path().join(RESULT), "the result").unwrap();
+        let kept = out.map(|out| Kept::create(out).unwrap());
+        let mut said = Vec::new();
+        let defect = Defect::NoEntry { number: 7 };
+        let outcome = report(&defect, kept, folder, &mut said);
+        assert!(matches!(outcome, Err(Failure::Violation)), "{outcome:?}");
+        String::from_utf8(said).unwrap()
+    }
+
+    #[test]
+    fn a_defect_is_told_and_the_files_are_kept_even_if_nobody_asked_for_them() {
+        let out = TempDir::new().unwrap();
+        for out in [None, Some(out.path().join("run"))] {
+            let said = defective(out.as_deref());
+            let told = "line 7 of the result file is not in S3's format\n\
+                        The log and the result file are in ";
+            let place = said.strip_prefix(told).and_then(|rest| rest.strip_suffix(".\n")).unwrap();
+            assert!(out.is_none_or(|out| out == Path::new(place)));
+            assert_eq!(fs::read_to_string(Path::new(place).join(LOG)).unwrap(), "the log");
+            assert_eq!(fs::read_to_string(Path::new(place).join(RESULT)).unwrap(), "the result");
+            fs::remove_dir_all(place).unwrap();
+        }
+    }
 
     #[test]
     fn times_are_short() {
