@@ -78,7 +78,7 @@ impl Hall {
         self.lock().fault.take().map_or(Ok(()), Err)
     }
 
-    /// Closes every connection whose task has ended, or is about to.
+    /// Lets go of every connection; it is closed when its task has ended too.
     pub(crate) fn close(&self) {
         self.lock().streams.clear();
     }

@@ -112,7 +112,6 @@ impl Write for PendingFile {
 pub(crate) fn append(path: &Path) -> Result<File, Failure> {
     File::options().append(true).create(true).open(path).map_err(|error| {
         let why = match error.kind() {
-            ErrorKind::NotFound if path.as_os_str().is_empty() => "the name is empty".to_string(),
             ErrorKind::NotFound => "the folder does not exist".to_string(),
             ErrorKind::NotADirectory => "its parent is not a folder".to_string(),
             _ => reason(&error),

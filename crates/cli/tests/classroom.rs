@@ -233,13 +233,13 @@ fn wrong_input_is_refused_with_what_would_be_right() {
         ("process --id 5 --hold -2s", &["--hold: '-2s'"]),
         ("process --id 5 --hold ''", &["--hold: ''"]),
         ("process --id 5 --result no/file", &["'no/file': the folder does not exist"]),
-        ("process --id 5 --result ''", &["'': the name is empty"]),
         ("coordinator --listen 7880", &["--listen: '7880' is no address: give one such as"]),
         ("coordinator --listen 192.0.2.1:1", &["is not an address of this machine"]),
         ("coordinator --listen 127.0.0.1:0 --log .", &["cannot write '.': it is a folder"]),
         ("classroom --processes 0", &["--processes: '0'"]),
         ("classroom --processes 1001", &["--processes: '1001' is more than 1000"]),
         ("classroom --rounds 0", &["--rounds: '0'"]),
+        ("classroom --rounds 200001", &["would enter 1000005 times: take at most 1000000"]),
         ("classroom --hold 2h", &["--hold: '2h' is no time from 0s to 1h"]),
     ];
     for (line, texts) in cases {

@@ -19,6 +19,9 @@ use crate::value::{at_least, duration};
 /// More real processes than this are no lesson any more.
 const MOST: u32 = 1000;
 
+/// The files are checked in memory; those of so many entries have about 200 MB.
+const MOST_ENTRIES: u64 = 1_000_000;
+
 const EXAMPLES: &str = "\
 Examples:
   catraca classroom
@@ -38,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = at_least(1u32), allow_negative_numbers = true)]
     rounds: u32,
     /// How long each stays inside, such as 2s, 1.5s or 500ms.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, allow_hyphen_values = true)]
     hold: Duration,
     /// The folder that keeps the log and the result file; it is made if it is not there.
     #[arg(long, value_name = "FOLDER")]
@@ -52,6 +55,11 @@ fn processes(text: &str) -> Result<u32, String> {
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
+        let entries = u64::from(self.processes) * u64::from(self.rounds);
+        if entries > MOST_ENTRIES {
+            let what = format!("--rounds: all processes together would enter {entries} times");
+            return Err(Failure::input(format!("{what}: take at most {MOST_ENTRIES}")));
+        }
         let kept = self.out.as_deref().map(Kept::create).transpose()?;
         let folder = TempDir::new().context("cannot make a folder for the files of this run");
         let folder = folder.map_err(Failure::System)?;

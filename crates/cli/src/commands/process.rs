@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = at_least(1u32), allow_negative_numbers = true)]
     rounds: u32,
     /// How long it stays inside, such as 2s, 1.5s or 500ms.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration, allow_hyphen_values = true)]
     hold: Duration,
     /// The file that it adds a line to when it enters: its id and the time, in UTC.
     #[arg(long, value_name = "FILE", default_value = RESULT)]
