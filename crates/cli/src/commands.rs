@@ -2,7 +2,10 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod check;
+pub(crate) mod classroom;
 pub(crate) mod compare;
+pub(crate) mod coordinator;
 pub(crate) mod experiment;
+pub(crate) mod process;
 pub(crate) mod replay;
 pub(crate) mod sim;

@@ -41,6 +41,9 @@ enum Command {
     Replay(commands::replay::Arguments),
     Experiment(commands::experiment::Arguments),
     Algorithms(commands::algorithms::Arguments),
+    Classroom(commands::classroom::Arguments),
+    Coordinator(commands::coordinator::Arguments),
+    Process(commands::process::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -60,6 +63,9 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => arguments.run(),
         Command::Experiment(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
+        Command::Classroom(arguments) => arguments.run(),
+        Command::Coordinator(arguments) => arguments.run(),
+        Command::Process(arguments) => arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

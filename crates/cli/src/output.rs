@@ -108,6 +108,21 @@ impl Write for PendingFile {
     }
 }
 
+/// A file that lines are added to, at once and whole, also by several programs.
+pub(crate) fn append(path: &Path) -> Result<File, Failure> {
+    File::options().append(true).create(true).open(path).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::NotFound => "the folder does not exist".to_string(),
+            ErrorKind::NotADirectory => "its parent is not a folder".to_string(),
+            _ => reason(&error),
+        };
+        Failure::input(format!(
+            "cannot write '{}': {why}; choose a file in a folder that you can write to",
+            path.display()
+        ))
+    })
+}
+
 /// The same error with the place.
 fn unwritten(path: &Path, error: &io::Error) -> io::Error {
     let what = format!("cannot write '{}': {}", path.display(), reason(error));

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
+use std::time::Duration;
 
 use catraca_algorithms::Load;
 
@@ -35,6 +36,26 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("'{text}' is no number: give one such as 0.5"))
 }
 
+/// A time such as 2s, 1.5s or 500ms, in whole microseconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no time from 0s to 1h: give one such as 2s, 1.5s or 500ms");
+    // The longer units first: 's' ends all of them.
+    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| text.strip_suffix(name).map(|number| (number, unit)))
+        .ok_or_else(wrong)?;
+    // A number as people write it: 'inf', '1e3' and '+1' are none.
+    if !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(wrong());
+    }
+    let seconds = number.parse::<f64>().map_err(|_| wrong())? * unit;
+    if seconds > 3600.0 {
+        return Err(wrong());
+    }
+    Ok(Duration::from_micros((seconds * 1e6).round() as u64))
+}
+
 /// One of the two loads that the literature compares.
 pub(crate) fn load(text: &str) -> Result<Load, String> {
     match text {
@@ -47,6 +68,20 @@ pub(crate) fn load(text: &str) -> Result<Load, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_numbers_with_a_unit() {
+        let micros = |text| duration(text).map(|time| time.as_micros());
+        let right = ["2s", "1.5s", "500ms", "20us", "0s", ".5ms", "3600s"].map(micros);
+        let expected = [2_000_000, 1_500_000, 500_000, 20, 0, 500, 3_600_000_000].map(Ok);
+        assert_eq!(right, expected);
+        for text in
+            ["", "2", "s", "ms", "-1s", "+1s", "1e3s", "infs", "NaNs", "2 s", "1.2.3s", "2h"]
+        {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert!(duration("3600.1s").is_err());
+    }
 
     #[test]
     fn a_wrong_number_is_refused_with_what_would_be_right() {

@@ -83,18 +83,17 @@ impl Folder {
             assert_eq!(child.try_wait().unwrap(), None, "ended before it could be interrupted");
             is_pending()
         });
-        let id = running.0.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        running.signal("-INT");
         running.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
         running.ran()
     }
 }
 
 /// A child that does not outlive a failed test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&mut Child) -> bool) {
+    pub(crate) fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&mut Child) -> bool) {
         let begin = Instant::now();
         while !happened(&mut self.0) {
             assert!(begin.elapsed() < GENEROUS, "waited in vain until {what}");
@@ -102,8 +101,13 @@ impl Running {
         }
     }
 
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
     /// What the ended child said; it said little, so the pipes have held it.
-    fn ran(mut self) -> Ran {
+    pub(crate) fn ran(mut self) -> Ran {
         let status = self.0.wait().unwrap();
         let stdout = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
         let stderr = std::io::read_to_string(self.0.stderr.take().unwrap()).unwrap();
