@@ -1,0 +1,49 @@
+//! Groups on the loopback interface.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use catraca_node::{Config, Member, Namespace, Node};
+use tokio::net::TcpListener;
+
+/// A listener of the system's choice and its address.
+pub(crate) async fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+/// The configurations of `count` members called a, b, c, at these addresses.
+pub(crate) fn configs(addresses: &[String], algorithm: &str) -> Vec<Config> {
+    let name = |index: usize| char::from(b'a' + index as u8).to_string();
+    let member = |(index, address): (usize, &String)| Member {
+        name: name(index),
+        address: address.clone(),
+        cluster: None,
+    };
+    let members: Vec<Member> = addresses.iter().enumerate().map(member).collect();
+    let config = |index| {
+        let mut config = Config::new(&name(index), members.clone());
+        config.namespaces.push(Namespace {
+            pattern: "*".to_string(),
+            algorithm: algorithm.to_string(),
+            resources: 64,
+        });
+        config
+    };
+    (0..addresses.len()).map(config).collect()
+}
+
+/// A group of `count` nodes that guard everything with `algorithm`.
+pub(crate) async fn group(count: usize, algorithm: &str) -> Vec<Node> {
+    let mut listeners = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..count {
+        let (listener, address) = listener().await;
+        listeners.push(listener);
+        addresses.push(address);
+    }
+    let mut nodes = Vec::new();
+    for (config, listener) in configs(&addresses, algorithm).into_iter().zip(listeners) {
+        nodes.push(Node::start_at(config, listener).await.unwrap());
+    }
+    nodes
+}
