@@ -61,8 +61,11 @@ pub(crate) fn write<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
+/// A body, and the bytes after it.
+type Split<'a> = (&'a [u8], &'a [u8]);
+
 /// The body of the first frame in `bytes` and what comes after it, or nothing if it has not all come.
-pub(crate) fn split(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, FrameError> {
+pub(crate) fn split(bytes: &[u8]) -> Result<Option<Split<'_>>, FrameError> {
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else { return Ok(None) };
     let length = u32::from_le_bytes(*prefix) as usize;
     if length > LONGEST_FRAME {

@@ -257,11 +257,11 @@ impl Future for Acquire<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(request) = self.request.take() {
-            let begun = request.begin()?;
-            if let Some(part) = begun.as_ref().and_then(Waiting::is_inside) {
-                begun.map(Waiting::settle);
-                return Poll::Ready(Ok(Guard::of(request.running, part)));
-            }
+            let begun = match request.begin()?.map(Waiting::inside) {
+                Some(Ok(part)) => return Poll::Ready(Ok(Guard::of(request.running, part))),
+                Some(Err(waiting)) => Some(waiting),
+                None => None,
+            };
             self.going = Some(Box::pin(request.go_on(begun)));
         }
         match &mut self.going {
@@ -279,14 +279,14 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// What is held, if it was granted at once.
-    fn is_inside(&self) -> Option<Part> {
-        let Asked { place, ticket, fence } = self.asked?;
-        Some(Part { place, ticket, fence: fence? })
-    }
-
-    /// From now on somebody else answers for what was asked.
-    fn settle(mut self) {
-        self.asked = None;
+    fn inside(mut self) -> Result<Part, Self> {
+        match self.asked {
+            Some(Asked { place, ticket, fence: Some(fence) }) => {
+                self.asked = None;
+                Ok(Part { place, ticket, fence })
+            }
+            _ => Err(self),
+        }
     }
 }
 
