@@ -14,7 +14,7 @@ use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
 use crate::protocol::{Ask, Tell};
-use crate::session::{Session, Sessions, Voice};
+use crate::session::{Session, Voice};
 
 /// A time to live is not shorter: it could not be kept up.
 const SHORTEST_TTL: Duration = Duration::from_millis(100);
@@ -22,12 +22,11 @@ const SHORTEST_TTL: Duration = Duration::from_millis(100);
 /// Where clients are served.
 pub(crate) struct Desk {
     running: Arc<Running>,
-    sessions: Arc<Sessions>,
 }
 
 impl Desk {
     pub(crate) fn new(running: Arc<Running>) -> Self {
-        Desk { running, sessions: Arc::default() }
+        Desk { running }
     }
 
     /// Serves one client until it hangs up.
@@ -42,7 +41,7 @@ impl Desk {
         if let Some(session) = session
             && !session.detach()
         {
-            self.sessions.end(&session);
+            self.running.sessions.end(&session);
         }
         drop(voice);
         // It ends when everything has been said; how does not matter.
@@ -84,14 +83,14 @@ impl Desk {
         match (ask, &session) {
             (Ask::Open { who, ttl_millis }, None) => {
                 let ttl = ttl_millis.map(|ttl| Duration::from_millis(ttl).max(SHORTEST_TTL));
-                let new = self.sessions.begin(&self.running, who, ttl);
+                let new = self.running.sessions.begin(&self.running, who, ttl);
                 new.attach(voice.clone());
                 let owner = new.owner.0;
                 *session = Some(new);
                 Some(Tell::Open { session: owner })
             }
             (Ask::Resume { session: owner }, None) => {
-                *session = self.sessions.find(Owner(owner));
+                *session = self.running.sessions.find(Owner(owner));
                 let Some(session) = session else { return Some(Tell::Over) };
                 session.renew();
                 let _ = voice.send(Tell::Open { session: owner });
@@ -111,14 +110,12 @@ impl Desk {
                 None
             }
             (Ask::Locks { whole_group: false }, _) => {
-                Some(Tell::Locks(listing::here(&self.running, &self.sessions)))
+                Some(Tell::Locks(listing::here(&self.running)))
             }
             (Ask::Locks { whole_group: true }, _) => {
-                Some(Tell::Locks(listing::everywhere(&self.running, &self.sessions).await))
+                Some(Tell::Locks(listing::everywhere(&self.running).await))
             }
-            (Ask::Status, _) => {
-                Some(Tell::Status(Box::new(listing::status(&self.running, &self.sessions))))
-            }
+            (Ask::Status, _) => Some(Tell::Status(Box::new(listing::status(&self.running)))),
             // A session is opened once and used afterwards; anything else is not our client's.
             (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
             | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. }, None) => Some(Tell::Over),

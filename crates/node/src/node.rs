@@ -12,7 +12,10 @@ use tokio::task::JoinHandle;
 use crate::config::{Config, ConfigError};
 use crate::desk::Desk;
 use crate::host::{Habits, Host};
+use crate::listing;
+use crate::protocol::{Listing, Status};
 use crate::request::{Names, Request};
+use crate::session::Sessions;
 use crate::transport::{self, Identity, Transport};
 
 /// Why a node did not start.
@@ -35,6 +38,7 @@ pub enum StartError {
 pub(crate) struct Running {
     pub(crate) host: Arc<Host>,
     pub(crate) group: String,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) started: Instant,
     stopped: AtomicBool,
     pub(crate) stopping: Notify,
@@ -92,6 +96,7 @@ impl Node {
         let running = Arc::new(Running {
             host: Arc::clone(&host),
             group: config.group.clone(),
+            sessions: Arc::default(),
             started: Instant::now(),
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
@@ -134,6 +139,16 @@ impl Node {
     /// Asks for one of `permits` permits of the semaphore `name`.
     pub fn semaphore<'a>(&'a self, name: &'a str, permits: u32) -> Request<'a> {
         Request::new(&self.running, Names::One(name)).permits(permits)
+    }
+
+    /// How the node and its links are doing.
+    pub fn status(&self) -> Status {
+        listing::status(&self.running)
+    }
+
+    /// Who holds and who waits, in the whole group.
+    pub async fn locks(&self) -> Listing {
+        listing::everywhere(&self.running).await
     }
 
     /// Stops the node. Its locks are lost; guards that are still held say so.

@@ -152,10 +152,11 @@ impl Plan {
         Ok(())
     }
 
-    /// A number in which two plans that differ are sure to differ, practically.
+    /// A number in which two plans that differ are sure to differ, practically. Addresses do not
+    /// count: a member may be reached in different ways from different places.
     pub(crate) fn digest(&self) -> u64 {
-        let members = self.members.iter().map(|Member { name, address, cluster }| {
-            format!("member {name} {address} {}", cluster.as_deref().unwrap_or(""))
+        let members = self.members.iter().map(|Member { name, cluster, .. }| {
+            format!("member {name} {}", cluster.as_deref().unwrap_or(""))
         });
         let namespaces =
             self.namespaces.iter().map(|Namespace { pattern, algorithm, resources }| {
