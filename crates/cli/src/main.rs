@@ -39,6 +39,9 @@ enum Command {
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
     Algorithms(commands::algorithms::Arguments),
+    Bench(commands::bench::Arguments),
+    #[command(hide = true)]
+    BenchPeer(commands::bench::peer::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +60,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
+        Command::Bench(arguments) => arguments.run(),
+        Command::BenchPeer(arguments) => arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

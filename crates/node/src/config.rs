@@ -195,6 +195,13 @@ impl Config {
         Ok(config)
     }
 
+    /// The member at which the lock `name` begins: its token starts there, or its coordinator is
+    /// there.
+    pub fn home_of(&self, name: &str) -> Result<String, ConfigError> {
+        let plan = self.plan()?;
+        Ok(plan.members[plan.home(name)].name.clone())
+    }
+
     /// Checks everything, and makes of it what all members agree on.
     pub(crate) fn plan(&self) -> Result<Plan, ConfigError> {
         self.check_members()?;

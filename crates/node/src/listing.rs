@@ -88,7 +88,7 @@ pub(crate) fn status(running: &Running) -> Status {
     let host = &running.host;
     let plan = &host.plan;
     let (mut locks, mut held, mut waiting) = (0, 0, 0);
-    let (mut grants, mut handovers, mut messages) = (0, 0, 0);
+    let (mut grants, mut handovers, mut messages, mut arrived) = (0, 0, 0, 0);
     let mut by_kind: Vec<BTreeMap<&'static str, u64>> =
         vec![BTreeMap::new(); plan.namespaces.len()];
     host.look(|shard| {
@@ -98,6 +98,7 @@ pub(crate) fn status(running: &Running) -> Status {
         grants += shard.counts.grants;
         handovers += shard.counts.handovers;
         messages += shard.counts.messages;
+        arrived += shard.counts.arrived;
         for (namespace, counts) in shard.messages() {
             for (kind, count) in counts {
                 *by_kind[namespace].entry(kind).or_default() += count;
@@ -129,6 +130,7 @@ pub(crate) fn status(running: &Running) -> Status {
         grants,
         handovers,
         messages,
+        arrived,
         anomalies: host.anomalies(),
     }
 }

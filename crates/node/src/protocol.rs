@@ -140,6 +140,8 @@ pub struct Status {
     pub handovers: u64,
     /// Messages sent to other members.
     pub messages: u64,
+    /// Messages that came from them.
+    pub arrived: u64,
     /// What came that cannot come in a correct run.
     pub anomalies: u64,
 }

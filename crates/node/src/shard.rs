@@ -100,7 +100,9 @@ pub(crate) struct Wish {
 pub(crate) struct Counts {
     pub(crate) grants: u64,
     pub(crate) handovers: u64,
+    /// Sent to other members, and come from them.
     pub(crate) messages: u64,
+    pub(crate) arrived: u64,
 }
 
 /// The instances of one namespace with one layout.
@@ -248,6 +250,7 @@ impl Shard {
         let from_there = seating.place(letter.from).is_some_and(|(member, _)| member == sender);
         match seating.place(letter.to) {
             Some((member, seat)) if member == self.plan.me && from_there => {
+                self.counts.arrived += 1;
                 let Letter { from, body, .. } = letter;
                 self.drive(index, seat, Stimulus::Deliver { from, bytes: body }, &mut None, out);
                 Ok(())

@@ -32,18 +32,28 @@ pub(crate) fn configs(addresses: &[String], algorithm: &str) -> Vec<Config> {
     (0..addresses.len()).map(config).collect()
 }
 
-/// A group of `count` nodes that guard everything with `algorithm`.
-pub(crate) async fn group(count: usize, algorithm: &str) -> Vec<Node> {
-    let mut listeners = Vec::new();
-    let mut addresses = Vec::new();
+/// So many listeners, and their addresses.
+pub(crate) async fn listeners(count: usize) -> (Vec<TcpListener>, Vec<String>) {
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let (listener, address) = listener().await;
         listeners.push(listener);
         addresses.push(address);
     }
+    (listeners, addresses)
+}
+
+/// A node at each listener.
+pub(crate) async fn group_of(configs: Vec<Config>, listeners: Vec<TcpListener>) -> Vec<Node> {
     let mut nodes = Vec::new();
-    for (config, listener) in configs(&addresses, algorithm).into_iter().zip(listeners) {
+    for (config, listener) in configs.into_iter().zip(listeners) {
         nodes.push(Node::start_at(config, listener).await.unwrap());
     }
     nodes
+}
+
+/// A group of `count` nodes that guard everything with `algorithm`.
+pub(crate) async fn group(count: usize, algorithm: &str) -> Vec<Node> {
+    let (listeners, addresses) = listeners(count).await;
+    group_of(configs(&addresses, algorithm), listeners).await
 }
