@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod algorithms;
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;

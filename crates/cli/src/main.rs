@@ -44,6 +44,9 @@ enum Command {
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
     Process(commands::process::Arguments),
+    Bench(commands::bench::Arguments),
+    #[command(hide = true)]
+    BenchPeer(commands::bench::peer::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +69,8 @@ fn main() -> ExitCode {
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
         Command::Process(arguments) => arguments.run(),
+        Command::Bench(arguments) => arguments.run(),
+        Command::BenchPeer(arguments) => arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

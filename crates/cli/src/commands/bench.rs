@@ -1,0 +1,88 @@
+//! `catraca bench`: how fast the node is, beside what the machine itself can do.
+//!
+//! Every figure is measured next to a raw exchange of 32 bytes over TCP between two processes, in
+//! the same run, because machines are shared and noisy: the ratio says more than the time.
+
+mod group;
+mod local;
+pub(crate) mod peer;
+mod ping;
+
+use std::io::Write;
+use std::time::Duration;
+
+use crate::output::Stdout;
+use crate::table::{Align, Table};
+use crate::{Outcome, interrupt};
+
+/// Measures the node beside what the machine itself can do
+#[derive(clap::Args)]
+#[command(after_help = "The goals are ratios: c is one way of 32 bytes over TCP between two \
+    processes, measured in the same run. Pinned rows run every process on one core.")]
+pub(crate) struct Arguments {
+    /// How long each figure is measured, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    seconds: f64,
+}
+
+/// One figure beside its goal.
+struct Row {
+    what: String,
+    figure: String,
+    goal: String,
+    met: bool,
+}
+
+impl Row {
+    fn new(what: impl Into<String>, figure: String, goal: String, met: bool) -> Self {
+        Row { what: what.into(), figure, goal, met }
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        if !(0.1..=600.0).contains(&self.seconds) {
+            let what = "--seconds: a figure is measured for 0.1 to 600 seconds";
+            return Err(crate::failure::Failure::input(what));
+        }
+        let time = Duration::from_secs_f64(self.seconds);
+        let mut rows = Vec::new();
+        let measures: [fn(Duration) -> anyhow::Result<Vec<Row>>; 5] =
+            [local::one_lock, local::many_locks, group::hand_over, group::crowd, group::memory];
+        for measure in measures {
+            rows.extend(measure(time).map_err(crate::failure::Failure::System)?);
+            if interrupt::requested() {
+                return Err(crate::failure::Failure::Interrupted);
+            }
+        }
+        let mut table = Table::new(&[
+            ("what", Align::Left),
+            ("measured", Align::Right),
+            ("goal", Align::Right),
+            ("", Align::Left),
+        ]);
+        for Row { what, figure, goal, met } in rows {
+            table.row(vec![what, figure, goal, if met { "met" } else { "missed" }.to_string()]);
+        }
+        let mut out = Stdout::lock();
+        for line in table.lines() {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The middle one.
+fn median(values: &mut [u64]) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// Nanoseconds, as people read them.
+fn nanos(value: f64) -> String {
+    match value {
+        value if value < 1e4 => format!("{value:.0} ns"),
+        value if value < 1e7 => format!("{:.1} us", value / 1e3),
+        value => format!("{:.1} ms", value / 1e6),
+    }
+}

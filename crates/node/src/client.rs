@@ -1,0 +1,200 @@
+//! The other end of the control interface: a program that uses a node of another process.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::frame;
+use crate::handshake::{self, Answer, Caller, HandshakeError, Hello, VERSION};
+use crate::protocol::{Ask, Denial, Listing, Status, Tell, Wait, Who};
+
+/// A node answers the first words in this time, or is taken for something else.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a node could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no node answers at {address}: {reason}; start one with 'catraca node'")]
+    Unreachable {
+        /// The address.
+        address: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// Somebody listens there, but not a node of ours.
+    #[error("what answers at {address} is no node: {reason}")]
+    Stranger {
+        /// The address.
+        address: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The connection broke.
+    #[error("the connection to the node broke: {0}")]
+    Broken(#[from] io::Error),
+    /// The session is over.
+    #[error("the node has ended the session")]
+    Over,
+}
+
+/// What a node tells its client unasked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request was granted.
+    Granted {
+        /// The request.
+        request: u32,
+        /// Its fences, in the ascending order of the names.
+        fences: Vec<u64>,
+    },
+    /// A request was not granted.
+    Denied {
+        /// The request.
+        request: u32,
+        /// Why.
+        why: Denial,
+    },
+    /// What a request held is free.
+    Released {
+        /// The request.
+        request: u32,
+    },
+    /// A sign of life was seen.
+    Alive,
+}
+
+/// A connection to a node.
+pub struct Client {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    /// Connects to the node at `address`.
+    pub async fn connect(address: &str) -> Result<Self, ClientError> {
+        let unreachable =
+            |reason| ClientError::Unreachable { address: address.to_string(), reason };
+        let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(address));
+        let stream = connecting.await.map_err(|_| unreachable(io::ErrorKind::TimedOut.into()))?;
+        let mut stream = stream.map_err(unreachable)?;
+        stream.set_nodelay(true)?;
+        let greeting = tokio::time::timeout(PATIENCE, greet(&mut stream)).await;
+        match greeting.unwrap_or(Err(HandshakeError::Silence)) {
+            Ok(()) => Ok(Client { stream, bytes: Vec::new() }),
+            Err(error) => Err(ClientError::Stranger {
+                address: address.to_string(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// Opens a session; returns its number.
+    pub async fn open(&mut self, who: Who, ttl: Option<Duration>) -> Result<u64, ClientError> {
+        let ttl_millis = ttl.map(|ttl| ttl.as_millis() as u64);
+        self.ask(&Ask::Open { who, ttl_millis }).await?;
+        self.opened().await
+    }
+
+    /// Goes on with a session whose connection broke.
+    pub async fn resume(&mut self, session: u64) -> Result<u64, ClientError> {
+        self.ask(&Ask::Resume { session }).await?;
+        self.opened().await
+    }
+
+    async fn opened(&mut self) -> Result<u64, ClientError> {
+        match self.hear().await? {
+            Tell::Open { session } => Ok(session),
+            _ => Err(ClientError::Over),
+        }
+    }
+
+    /// Asks for locks. An [`Event`] says what came of it.
+    pub async fn lock(
+        &mut self,
+        request: u32,
+        names: &[String],
+        permits: u32,
+        wait: Wait,
+    ) -> Result<(), ClientError> {
+        let names = names.to_vec();
+        self.ask(&Ask::Lock { request, names, permits, wait }).await
+    }
+
+    /// Takes a request back, or releases what it was granted.
+    pub async fn release(&mut self, request: u32) -> Result<(), ClientError> {
+        self.ask(&Ask::Release { request }).await
+    }
+
+    /// Gives a sign of life.
+    pub async fn alive(&mut self) -> Result<(), ClientError> {
+        self.ask(&Ask::Alive).await
+    }
+
+    /// Waits for what the node says next. Nothing is lost if the future is dropped.
+    pub async fn event(&mut self) -> Result<Event, ClientError> {
+        loop {
+            match self.hear().await? {
+                Tell::Granted { request, fences } => return Ok(Event::Granted { request, fences }),
+                Tell::Denied { request, why } => return Ok(Event::Denied { request, why }),
+                Tell::Released { request } => return Ok(Event::Released { request }),
+                Tell::Alive => return Ok(Event::Alive),
+                Tell::Over => return Err(ClientError::Over),
+                Tell::Open { .. } | Tell::Locks(_) | Tell::Status(_) => {}
+            }
+        }
+    }
+
+    /// Who holds and who waits: at this node, or in the whole group.
+    pub async fn locks(&mut self, whole_group: bool) -> Result<Listing, ClientError> {
+        self.ask(&Ask::Locks { whole_group }).await?;
+        loop {
+            if let Tell::Locks(listing) = self.hear().await? {
+                return Ok(listing);
+            }
+        }
+    }
+
+    /// How the node and its links are doing.
+    pub async fn status(&mut self) -> Result<Status, ClientError> {
+        self.ask(&Ask::Status).await?;
+        loop {
+            if let Tell::Status(status) = self.hear().await? {
+                return Ok(*status);
+            }
+        }
+    }
+
+    async fn ask(&mut self, ask: &Ask) -> Result<(), ClientError> {
+        let mut bytes = Vec::new();
+        frame::write(ask, &mut bytes)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        Ok(self.stream.write_all(&bytes).await?)
+    }
+
+    async fn hear(&mut self) -> Result<Tell, ClientError> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        loop {
+            if let Some((body, _)) = frame::split(&self.bytes).map_err(invalid)? {
+                let taken = body.len() + frame::PREFIX;
+                let tell = frame::read(body).map_err(invalid)?;
+                self.bytes.drain(..taken);
+                return Ok(tell);
+            }
+            if self.stream.read_buf(&mut self.bytes).await? == 0 {
+                return Err(ClientError::Broken(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+}
+
+async fn greet(stream: &mut TcpStream) -> Result<(), HandshakeError> {
+    let hello = Hello { version: VERSION, caller: Caller::Client };
+    handshake::say(stream, true, &hello).await?;
+    match handshake::hear(stream).await? {
+        Answer::Welcome { .. } => Ok(()),
+        Answer::Refused(why) => Err(HandshakeError::Refused(why)),
+    }
+}

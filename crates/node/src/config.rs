@@ -1,0 +1,400 @@
+//! How a node is told what to be: by flags, by a file, or by a program.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use catraca_algorithms::SpecError;
+use serde::Deserialize;
+
+use crate::fence::MOST_HANDOVERS;
+use crate::plan::{MOST_MEMBERS, Member, Namespace, Plan};
+
+/// Where a node listens that was told nothing.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7800";
+/// The group of a node that was told nothing.
+const DEFAULT_GROUP: &str = "catraca";
+/// The algorithm of names for which none was chosen.
+pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
+/// The same, where members carry the labels of clusters.
+pub const CLUSTER_ALGORITHM: &str = "bertier";
+const DEFAULT_RESOURCES: u32 = 1024;
+const DEFAULT_HANDOVERS: u8 = 16;
+const DEFAULT_LOCKS: usize = 1_000_000;
+
+/// What a node is told.
+///
+/// ```
+/// use catraca_node::Config;
+///
+/// let alone = Config::alone();
+/// assert_eq!(alone.members.len(), 1);
+/// let of_three = Config::from_toml(
+///     r#"
+///     name = "a"
+///     [members]
+///     a = "10.0.0.1:7800"
+///     b = "10.0.0.2:7800"
+///     c = "10.0.0.3:7800"
+///     [[namespace]]
+///     names = "ci/*"
+///     algorithm = "raymond"
+///     "#,
+/// )?;
+/// assert_eq!(of_three.name, "a");
+/// # Ok::<(), catraca_node::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The group's name. Members of different groups do not talk to each other.
+    pub group: String,
+    /// Which member this node is.
+    pub name: String,
+    /// Every member, in any order.
+    pub members: Vec<Member>,
+    /// Where to listen, if not at the member's own address.
+    pub listen: Option<String>,
+    /// Which algorithm guards which names; the first pattern that fits counts.
+    pub namespaces: Vec<Namespace>,
+    /// How often in a row a lock goes from one client of this node to the next, before clients of
+    /// other nodes get their turn.
+    pub handovers: u8,
+    /// How many locks the node keeps.
+    pub most_locks: usize,
+}
+
+/// Why a configuration describes no node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is not TOML, or says something that is not known.
+    #[error("line {line}: {message}")]
+    Toml {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A list of members that cannot be read.
+    #[error("'{0}' is no member: say NAME=HOST:PORT, as in a=127.0.0.1:7801")]
+    Unreadable(String),
+    /// No name, or one that is not among the members.
+    #[error("there is no member '{name}'; the members are {members}")]
+    UnknownMember {
+        /// The name.
+        name: String,
+        /// All members.
+        members: String,
+    },
+    /// A list of members without saying which one this is.
+    #[error("which member is this node? Say --name, or 'name' in the file")]
+    Nameless,
+    /// A list without members.
+    #[error("a group needs at least one member")]
+    Empty,
+    /// Too many.
+    #[error("a group has at most {MOST_MEMBERS} members, not {0}")]
+    Members(usize),
+    /// Two members with one name.
+    #[error("two members are called '{0}'; give them different names")]
+    Twice(String),
+    /// Two members with one address.
+    #[error("members '{0}' and '{1}' have the same address {2}; each needs its own")]
+    SameAddress(String, String, String),
+    /// A member's name that cannot be one.
+    #[error("'{0}' is no name for a member: letters, digits, '-', '_' and '.', at most 64")]
+    Name(String),
+    /// An address that cannot be one.
+    #[error("'{0}' is no address: say HOST:PORT, as in 127.0.0.1:7800")]
+    Address(String),
+    /// A group's name that cannot be one.
+    #[error("'{0}' is no name for a group: letters, digits, '-', '_' and '.', at most 64")]
+    Group(String),
+    /// An algorithm that cannot guard a namespace.
+    #[error("namespace '{pattern}': {error}")]
+    Namespace {
+        /// The names.
+        pattern: String,
+        /// Why not.
+        error: SpecError,
+    },
+    /// A namespace without names.
+    #[error("a namespace needs names, as in 'ci/*' or '*'")]
+    NoNames,
+    /// A number out of its range.
+    #[error("{key} is {given}, but goes from {least} to {most}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// What was given.
+        given: u64,
+        /// The smallest that can be.
+        least: u64,
+        /// The largest that can be.
+        most: u64,
+    },
+}
+
+impl Config {
+    /// A group of one, on this machine only.
+    pub fn alone() -> Self {
+        Self::new("alone", vec![member("alone", DEFAULT_ADDRESS)])
+    }
+
+    /// Member `name` of a group.
+    pub fn new(name: &str, members: Vec<Member>) -> Self {
+        Config {
+            group: DEFAULT_GROUP.to_string(),
+            name: name.to_string(),
+            members,
+            listen: None,
+            namespaces: Vec::new(),
+            handovers: DEFAULT_HANDOVERS,
+            most_locks: DEFAULT_LOCKS,
+        }
+    }
+
+    /// Reads a list of members as on the command line: `a=127.0.0.1:7801,b=127.0.0.1:7802`.
+    pub fn members_from(text: &str) -> Result<Vec<Member>, ConfigError> {
+        let one = |part: &str| match part.trim().split_once('=') {
+            Some((name, address)) => Ok(member(name.trim(), address.trim())),
+            None => Err(ConfigError::Unreadable(part.trim().to_string())),
+        };
+        text.split(',').map(one).collect()
+    }
+
+    /// Reads a file.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
+        let members: Vec<Member> = match file.members {
+            None => Config::alone().members,
+            Some(members) => members.into_iter().map(MemberEntry::into_member).collect(),
+        };
+        let name = match (file.name, members.as_slice()) {
+            (Some(name), _) => name,
+            (None, []) => return Err(ConfigError::Empty),
+            (None, [only]) => only.name.clone(),
+            (None, _) => return Err(ConfigError::Nameless),
+        };
+        let mut config = Config::new(&name, members);
+        config.listen = file.listen;
+        config.group = file.group.unwrap_or(config.group);
+        config.handovers = match file.handovers {
+            None => config.handovers,
+            Some(given) => u8::try_from(given).map_err(|_| ConfigError::Range {
+                key: "handovers",
+                given,
+                least: 0,
+                most: u64::from(MOST_HANDOVERS),
+            })?,
+        };
+        config.most_locks = file.most_locks.unwrap_or(config.most_locks);
+        for NamespaceEntry { names, algorithm, resources } in file.namespace {
+            let resources = resources.unwrap_or(DEFAULT_RESOURCES);
+            config.namespaces.push(Namespace { pattern: names, algorithm, resources });
+        }
+        config.plan()?;
+        Ok(config)
+    }
+
+    /// The member at which the lock `name` begins: its token starts there, or its coordinator is
+    /// there.
+    pub fn home_of(&self, name: &str) -> Result<String, ConfigError> {
+        let plan = self.plan()?;
+        Ok(plan.members[plan.home(name)].name.clone())
+    }
+
+    /// Checks everything, and makes of it what all members agree on.
+    pub(crate) fn plan(&self) -> Result<Plan, ConfigError> {
+        self.check_members()?;
+        if !is_plain(&self.group) {
+            return Err(ConfigError::Group(self.group.clone()));
+        }
+        let unknown = || ConfigError::UnknownMember {
+            name: self.name.clone(),
+            members: list(self.members.iter().map(|member| member.name.as_str())),
+        };
+        let mut members = self.members.clone();
+        // Places in the group must be the same everywhere, whatever order each was told.
+        members.sort_by(|one, other| one.name.cmp(&other.name));
+        let is_me = |member: &Member| member.name == self.name;
+        let me = members.iter().position(is_me).ok_or_else(unknown)?;
+        let labelled = members.iter().any(|member| member.cluster.is_some());
+        let usual = if labelled { CLUSTER_ALGORITHM } else { DEFAULT_ALGORITHM };
+        let mut namespaces = self.namespaces.clone();
+        namespaces.push(Namespace {
+            pattern: "*".to_string(),
+            algorithm: usual.to_string(),
+            resources: DEFAULT_RESOURCES,
+        });
+        if namespaces.iter().any(|namespace| namespace.pattern.is_empty()) {
+            return Err(ConfigError::NoNames);
+        }
+        let plan = Plan { members, me, namespaces };
+        plan.check().map_err(|(namespace, error)| ConfigError::Namespace {
+            pattern: plan.namespaces[namespace].pattern.clone(),
+            error,
+        })?;
+        Ok(plan)
+    }
+
+    fn check_members(&self) -> Result<(), ConfigError> {
+        match self.members.len() {
+            0 => return Err(ConfigError::Empty),
+            many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
+            _ => {}
+        }
+        for (index, Member { name, address, .. }) in self.members.iter().enumerate() {
+            if !is_plain(name) {
+                return Err(ConfigError::Name(name.clone()));
+            }
+            if !is_address(address) {
+                return Err(ConfigError::Address(address.clone()));
+            }
+            for other in &self.members[..index] {
+                if other.name == *name {
+                    return Err(ConfigError::Twice(name.clone()));
+                }
+                // Port 0 is for tests: the system picks one.
+                if other.address == *address && !address.ends_with(":0") {
+                    let (one, two) = (other.name.clone(), name.clone());
+                    return Err(ConfigError::SameAddress(one, two, address.clone()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn member(name: &str, address: &str) -> Member {
+    Member { name: name.to_string(), address: address.to_string(), cluster: None }
+}
+
+fn is_plain(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    (1..=64).contains(&name.len()) && name.bytes().all(fits)
+}
+
+fn is_address(address: &str) -> bool {
+    if address.parse::<SocketAddr>().is_ok() {
+        return true;
+    }
+    match address.rsplit_once(':') {
+        Some((host, port)) => {
+            let is_name = !host.is_empty() && !host.contains([':', '/', ' ']);
+            is_name && host.parse::<IpAddr>().is_err() && port.parse::<u16>().is_ok()
+        }
+        None => false,
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn toml_error(text: &str, error: &toml::de::Error) -> ConfigError {
+    let before = &text[..error.span().map_or(0, |span| span.start).min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    ConfigError::Toml { line, message: error.message().lines().collect::<Vec<_>>().join("; ") }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    group: Option<String>,
+    name: Option<String>,
+    listen: Option<String>,
+    members: Option<BTreeMap<String, MemberEntry>>,
+    #[serde(default)]
+    namespace: Vec<NamespaceEntry>,
+    handovers: Option<u64>,
+    #[serde(rename = "locks")]
+    most_locks: Option<usize>,
+}
+
+/// `a = "10.0.0.1:7800"`, or `a = { address = "10.0.0.1:7800", cluster = "paris" }`.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "an address, or a table with 'address' and 'cluster'")]
+enum MemberEntry {
+    Address(String),
+    Labelled { address: String, cluster: String },
+}
+
+impl MemberEntry {
+    fn into_member((name, entry): (String, MemberEntry)) -> Member {
+        match entry {
+            MemberEntry::Address(address) => Member { name, address, cluster: None },
+            MemberEntry::Labelled { address, cluster } => {
+                Member { name, address, cluster: Some(cluster) }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceEntry {
+    names: String,
+    algorithm: String,
+    resources: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Config::from_toml(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_says_who_belongs_to_the_group_and_what_guards_what() {
+        let config = Config::from_toml(
+            "group = 'g'\nname = 'b'\nhandovers = 3\nlocks = 10\n[members]\nb = '10.0.0.2:7800'\n\
+             a = { address = 'host-a:7800', cluster = 'x' }\n\
+             [[namespace]]\nnames = 'ci/*'\nalgorithm = 'raymond'\n",
+        )
+        .unwrap();
+        assert_eq!((config.group.as_str(), config.handovers, config.most_locks), ("g", 3, 10));
+        let plan = config.plan().unwrap();
+        assert_eq!((plan.members[0].name.as_str(), plan.me), ("a", 1), "members are sorted");
+        assert_eq!(plan.namespaces[plan.namespace("ci/x")].algorithm, "raymond");
+        assert_eq!(plan.namespaces[plan.namespace("x")].algorithm, "bertier", "there are labels");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_in_one_line() {
+        let two = "[members]\na = '127.0.0.1:1'\nb = '127.0.0.1:2'\n";
+        let cases = [
+            ("nmae = 'a'", "line 1: unknown field `nmae`"),
+            ("name = = 3", "line 1: "),
+            (two, "which member is this node?"),
+            ("name='c'\n[members]\na='127.0.0.1:1'", "there is no member 'c'; the members are a"),
+            ("name='a'\n[members]\na='127.0.0.1:1'\nb='127.0.0.1:1'", "have the same address"),
+            ("[members]\n'a b'='127.0.0.1:1'", "'a b' is no name for a member"),
+            ("[members]\na='127.0.0.1'", "'127.0.0.1' is no address"),
+            ("[members]\na=3", "an address, or a table"),
+            ("[members]\n", "a group needs at least one member"),
+            ("group='x y'", "is no name for a group"),
+            ("handovers = 256", "handovers is 256, but goes from 0 to 255"),
+            (
+                "[[namespace]]\nnames='x'\nalgorithm='nobody'",
+                "namespace 'x': there is no algorithm 'nobody'",
+            ),
+            ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
+        ];
+        for (text, expected) in cases {
+            let error = error(text);
+            assert!(error.contains(expected) && error.lines().count() == 1, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn members_on_the_command_line_have_a_name_and_an_address() {
+        let members = Config::members_from("a=127.0.0.1:7801, b=host:7802").unwrap();
+        assert_eq!((members[1].name.as_str(), members[1].address.as_str()), ("b", "host:7802"));
+        assert_eq!(Config::members_from("a"), Err(ConfigError::Unreadable("a".to_string())));
+        let twice = Config::new("a", Config::members_from("a=h:1,a=h:2").unwrap());
+        assert_eq!(twice.plan(), Err(ConfigError::Twice("a".to_string())));
+        let none = Config::new("a", Vec::new());
+        assert_eq!(none.plan(), Err(ConfigError::Empty));
+    }
+}

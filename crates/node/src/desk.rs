@@ -1,0 +1,138 @@
+//! Serves clients of other processes.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use crate::frame;
+use crate::listing;
+use crate::lock::Owner;
+use crate::node::Running;
+use crate::protocol::{Ask, Tell};
+use crate::session::{Session, Voice};
+
+/// A time to live is not shorter: it could not be kept up.
+const SHORTEST_TTL: Duration = Duration::from_millis(100);
+
+/// Where clients are served.
+pub(crate) struct Desk {
+    running: Arc<Running>,
+}
+
+impl Desk {
+    pub(crate) fn new(running: Arc<Running>) -> Self {
+        Desk { running }
+    }
+
+    /// Serves one client until it hangs up.
+    pub(crate) async fn serve(&self, stream: TcpStream) {
+        let (reader, writer) = stream.into_split();
+        let (voice, words) = mpsc::unbounded_channel();
+        let writing = tokio::spawn(write(writer, words));
+        let mut session = None;
+        if let Err(error) = self.listen(reader, &voice, &mut session).await {
+            tracing::debug!(%error, "a client went away");
+        }
+        if let Some(session) = session
+            && !session.detach()
+        {
+            self.running.sessions.end(&session);
+        }
+        drop(voice);
+        // It ends when everything has been said; how does not matter.
+        let _ = writing.await;
+    }
+
+    async fn listen(
+        &self,
+        mut reader: OwnedReadHalf,
+        voice: &Voice,
+        session: &mut Option<Arc<Session>>,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        loop {
+            if reader.read_buf(&mut bytes).await? == 0 {
+                return Ok(());
+            }
+            let mut rest = &bytes[..];
+            let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+            while let Some((body, after)) = frame::split(rest).map_err(invalid)? {
+                let ask: Ask = frame::read(body).map_err(invalid)?;
+                rest = after;
+                if let Some(tell) = self.answer(ask, voice, session).await {
+                    // The writer may be gone; then the reader notices too.
+                    let _ = voice.send(tell);
+                }
+            }
+            let taken = bytes.len() - rest.len();
+            bytes.drain(..taken);
+        }
+    }
+
+    async fn answer(
+        &self,
+        ask: Ask,
+        voice: &Voice,
+        session: &mut Option<Arc<Session>>,
+    ) -> Option<Tell> {
+        match (ask, &session) {
+            (Ask::Open { who, ttl_millis }, None) => {
+                let ttl = ttl_millis.map(|ttl| Duration::from_millis(ttl).max(SHORTEST_TTL));
+                let new = self.running.sessions.begin(&self.running, who, ttl);
+                new.attach(voice.clone());
+                let owner = new.owner.0;
+                *session = Some(new);
+                Some(Tell::Open { session: owner })
+            }
+            (Ask::Resume { session: owner }, None) => {
+                *session = self.running.sessions.find(Owner(owner));
+                let Some(session) = session else { return Some(Tell::Over) };
+                session.renew();
+                let _ = voice.send(Tell::Open { session: owner });
+                session.attach(voice.clone());
+                None
+            }
+            (Ask::Alive, Some(session)) => {
+                session.renew();
+                Some(Tell::Alive)
+            }
+            (Ask::Lock { request, names, permits, wait }, Some(session)) => {
+                session.lock(request, names, permits, wait);
+                None
+            }
+            (Ask::Release { request }, Some(session)) => {
+                session.release(request);
+                None
+            }
+            (Ask::Locks { whole_group: false }, _) => {
+                Some(Tell::Locks(listing::here(&self.running)))
+            }
+            (Ask::Locks { whole_group: true }, _) => {
+                Some(Tell::Locks(listing::everywhere(&self.running).await))
+            }
+            (Ask::Status, _) => Some(Tell::Status(Box::new(listing::status(&self.running)))),
+            // A session is opened once and used afterwards; anything else is not our client's.
+            (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
+            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. }, None) => Some(Tell::Over),
+        }
+    }
+}
+
+async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Tell>) {
+    let mut bytes = Vec::new();
+    while let Some(tell) = words.recv().await {
+        bytes.clear();
+        if let Err(error) = frame::write(&tell, &mut bytes) {
+            tracing::warn!(%error, "an answer is too long");
+            return;
+        }
+        if writer.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The link between this member and one other: a channel that loses, repeats and reorders nothing
+//! while both processes live, whatever happens to the connections under it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::frame::{self, Frame, FrameError};
+use crate::outgoing::{NeverSent, Outgoing};
+use crate::shard::Letter;
+
+/// After so many frames the other side is told what has come, without waiting for the next beat.
+const FRAMES_PER_RECEIPT: u64 = 64;
+/// Receipts are frames too. They ask for a receipt only when so many have come, or two members
+/// would go on acknowledging each other's acknowledgements.
+const RECEIPTS_PER_RECEIPT: u64 = 1024;
+/// A member that takes nothing for long gets no new requests when so much waits for it.
+const MOST_PENDING: usize = 64 << 20;
+
+/// How a link is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// No connection yet.
+    Never,
+    /// Connected since.
+    Up(Instant),
+    /// Not connected since, and why.
+    Down(Instant, String),
+    /// The two members do not belong together, and why.
+    Refused(String),
+}
+
+/// A connection: its number, and where it is written.
+#[derive(Clone, Debug)]
+struct Connection {
+    number: u64,
+    stream: Arc<TcpStream>,
+}
+
+struct Sending {
+    outgoing: Outgoing,
+    connection: Option<Connection>,
+    health: Health,
+}
+
+#[derive(Debug, Default)]
+struct Receiving {
+    /// The number of the connection that is read; frames of any other come too late.
+    connection: u64,
+    /// The last frame that has come.
+    received: u64,
+    /// What the other side has been told of.
+    told: u64,
+    /// Frames since then that carried something.
+    letters: u64,
+    /// The process at the other side.
+    incarnation: Option<u64>,
+}
+
+/// Why a connection is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    NeverSent(#[from] NeverSent),
+    #[error("frame {came} came where {expected} was next")]
+    Gap { came: u64, expected: u64 },
+    #[error("another connection has taken its place")]
+    Replaced,
+}
+
+/// The link to one member.
+///
+/// Whoever holds `receiving` may lock shards, and whoever holds a shard may lock `sending`: always
+/// in this order.
+pub(crate) struct Link {
+    sending: Mutex<Sending>,
+    receiving: Mutex<Receiving>,
+    /// How many bytes wait for the other side: looked at before every request, so without a mutex.
+    pending: AtomicUsize,
+    /// There is something to write that could not be written at once.
+    pub(crate) blocked: Notify,
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(crate) fn new() -> Self {
+        let (outgoing, connection, health) = (Outgoing::default(), None, Health::Never);
+        Link {
+            sending: Mutex::new(Sending { outgoing, connection, health }),
+            receiving: Mutex::new(Receiving::default()),
+            pending: AtomicUsize::new(0),
+            blocked: Notify::new(),
+        }
+    }
+
+    /// Puts a message behind all others. [`flush`](Self::flush) sends it off.
+    pub(crate) fn push(&self, letter: Letter<'_>) -> Result<(), FrameError> {
+        let outgoing = &mut hold(&self.sending).outgoing;
+        outgoing.push_letter(letter)?;
+        self.pending.store(outgoing.pending(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes what the connection takes without waiting.
+    pub(crate) fn flush(&self) {
+        let sending = &mut *hold(&self.sending);
+        let Some(connection) = &sending.connection else { return };
+        while !sending.outgoing.unwritten().is_empty() {
+            match connection.stream.try_write(sending.outgoing.unwritten()) {
+                Ok(bytes) => sending.outgoing.wrote(bytes),
+                Err(error) => {
+                    // Any other error ends the connection, which its reader will notice.
+                    if error.kind() == std::io::ErrorKind::WouldBlock {
+                        self.blocked.notify_one();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Where to write, for whoever waits until it is possible again.
+    pub(crate) fn stream(&self) -> Option<Arc<TcpStream>> {
+        hold(&self.sending).connection.as_ref().map(|connection| Arc::clone(&connection.stream))
+    }
+
+    /// Whether the other side is so far behind that nothing new should be begun.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.load(Ordering::Relaxed) > MOST_PENDING
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        hold(&self.sending).health.clone()
+    }
+
+    /// The process at the other side, if it has ever been there.
+    pub(crate) fn incarnation(&self) -> Option<u64> {
+        hold(&self.receiving).incarnation
+    }
+
+    /// The last frame that has come.
+    pub(crate) fn received(&self) -> u64 {
+        hold(&self.receiving).received
+    }
+
+    /// Begins to use `stream`. The other side has said which frames it has. Returns the number of
+    /// the connection, by which its reader is known.
+    pub(crate) fn connect(
+        &self,
+        stream: Arc<TcpStream>,
+        incarnation: u64,
+        peer_received: u64,
+    ) -> Result<u64, NeverSent> {
+        let mut receiving = hold(&self.receiving);
+        let mut sending = hold(&self.sending);
+        sending.outgoing.begin_again(peer_received)?;
+        receiving.incarnation = Some(incarnation);
+        receiving.connection += 1;
+        let number = receiving.connection;
+        sending.connection = Some(Connection { number, stream });
+        sending.health = Health::Up(Instant::now());
+        drop((receiving, sending));
+        self.flush();
+        // The writer may be waiting for the connection that this one replaces.
+        self.blocked.notify_one();
+        Ok(number)
+    }
+
+    /// Connection `number` is no more. If another has taken its place already, nothing changes.
+    pub(crate) fn disconnect(&self, number: u64, why: String) {
+        let mut sending = hold(&self.sending);
+        if sending.connection.as_ref().is_some_and(|connection| connection.number == number) {
+            sending.connection = None;
+            sending.health = Health::Down(Instant::now(), why);
+        }
+    }
+
+    /// There is no connection, and will be none.
+    pub(crate) fn refuse(&self, why: String) {
+        let mut sending = hold(&self.sending);
+        if sending.connection.is_none() {
+            sending.health = Health::Refused(why);
+        }
+    }
+
+    /// No connection can be had at the moment.
+    pub(crate) fn unreachable(&self, why: String) {
+        let mut sending = hold(&self.sending);
+        let since = match &sending.health {
+            Health::Down(since, _) => *since,
+            _ => Instant::now(),
+        };
+        if sending.connection.is_none() {
+            sending.health = Health::Down(since, why);
+        }
+    }
+
+    /// Takes in what connection `number` has brought and gives each message to `deliver`, once and
+    /// in order. Returns how many bytes of it were whole frames.
+    pub(crate) fn take_in(
+        &self,
+        number: u64,
+        bytes: &[u8],
+        mut deliver: impl FnMut(Letter<'_>),
+    ) -> Result<usize, LinkError> {
+        let mut receiving = hold(&self.receiving);
+        if receiving.connection != number {
+            return Err(LinkError::Replaced);
+        }
+        let mut rest = bytes;
+        while let Some((body, after)) = frame::split(rest)? {
+            rest = after;
+            let frame: Frame<'_> = frame::read(body)?;
+            let expected = receiving.received + 1;
+            match frame.number() {
+                came if came > expected => return Err(LinkError::Gap { came, expected }),
+                came if came < expected => continue,
+                _ => receiving.received = expected,
+            }
+            match frame {
+                Frame::Letter { name, permits, from, to, body, .. } => {
+                    receiving.letters += 1;
+                    let key = crate::shard::Key { name, permits };
+                    deliver(Letter { key, from, to, body });
+                }
+                Frame::Received { received, .. } => {
+                    let outgoing = &mut hold(&self.sending).outgoing;
+                    outgoing.acknowledge(received)?;
+                    self.pending.store(outgoing.pending(), Ordering::Relaxed);
+                }
+            }
+        }
+        if receiving.letters >= FRAMES_PER_RECEIPT
+            || receiving.received - receiving.told >= RECEIPTS_PER_RECEIPT
+        {
+            self.tell(&mut receiving);
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    /// Once in a while: tells the other side what has come, if there was anything.
+    pub(crate) fn beat(&self) {
+        let mut receiving = hold(&self.receiving);
+        if receiving.letters == 0 {
+            return;
+        }
+        self.tell(&mut receiving);
+        drop(receiving);
+        self.flush();
+    }
+
+    fn tell(&self, receiving: &mut Receiving) {
+        hold(&self.sending).outgoing.push_received(receiving.received);
+        (receiving.told, receiving.letters) = (receiving.received, 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a node says about itself and its locks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::link::Health;
+use crate::lock::Owner;
+use crate::node::Running;
+use crate::protocol::{Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Who};
+use crate::session::Sessions;
+
+/// A member that does not answer in this time is silent.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who holds and who waits at this node.
+pub(crate) fn here(running: &Running) -> Listing {
+    let plan = &running.host.plan;
+    let node = &plan.members[plan.me].name;
+    let mut known: BTreeMap<Owner, Who> = BTreeMap::new();
+    let mut lines = Vec::new();
+    let mut line = |name: &str, permits, owner: Owner, place, fence, since: Option<Instant>| {
+        let who = known.entry(owner).or_insert_with(|| who(&running.sessions, owner));
+        let Who { label, pid, host } = who.clone();
+        let millis = since.map_or(0, |since| since.elapsed().as_millis() as u64);
+        let (name, node) = (name.to_string(), node.clone());
+        lines.push(Line { name, permits, place, fence, node, label, pid, host, millis });
+    };
+    running.host.look(|shard| {
+        for lock in shard.locks() {
+            let names = |names: &Option<Box<[Box<str>]>>| match names {
+                Some(names) => names.to_vec(),
+                None => vec![lock.name.clone()],
+            };
+            for hold in lock.holds() {
+                for name in names(&hold.names) {
+                    let (fence, since) = (Some(hold.fence.0), Some(hold.since));
+                    line(&name, lock.permits, hold.owner, 0, fence, since);
+                }
+            }
+            for (place, (_, waiter)) in (1..).zip(lock.waiters()) {
+                for name in names(&waiter.names) {
+                    line(&name, lock.permits, waiter.owner, place, None, waiter.since);
+                }
+            }
+        }
+    });
+    lines.sort();
+    Listing { lines, silent: Vec::new() }
+}
+
+fn who(sessions: &Sessions, owner: Owner) -> Who {
+    match sessions.find(owner) {
+        Some(session) => session.who.clone(),
+        None => Who { label: "(node)".to_string(), pid: std::process::id(), host: String::new() },
+    }
+}
+
+/// Who holds and who waits in the whole group.
+pub(crate) async fn everywhere(running: &Running) -> Listing {
+    let mut listing = here(running);
+    let plan = &running.host.plan;
+    let others = plan.members.iter().enumerate().filter(|(member, _)| *member != plan.me);
+    let asked: Vec<_> = others
+        .map(|(_, member)| {
+            let (name, address) = (member.name.clone(), member.address.clone());
+            tokio::spawn(async move {
+                let answer = tokio::time::timeout(PATIENCE, async {
+                    Client::connect(&address).await?.locks(false).await
+                });
+                (name, answer.await)
+            })
+        })
+        .collect();
+    for answer in asked {
+        match answer.await {
+            Ok((_, Ok(Ok(theirs)))) => listing.lines.extend(theirs.lines),
+            Ok((name, _)) => listing.silent.push(name),
+            Err(_) => {}
+        }
+    }
+    listing.lines.sort();
+    listing
+}
+
+/// How this node is doing.
+pub(crate) fn status(running: &Running) -> Status {
+    let host = &running.host;
+    let plan = &host.plan;
+    let (mut locks, mut held, mut waiting) = (0, 0, 0);
+    let (mut grants, mut handovers, mut messages, mut arrived) = (0, 0, 0, 0);
+    let mut by_kind: Vec<BTreeMap<&'static str, u64>> =
+        vec![BTreeMap::new(); plan.namespaces.len()];
+    host.look(|shard| {
+        locks += shard.locks().len() as u64;
+        held += shard.locks().iter().map(|lock| lock.holds().count() as u64).sum::<u64>();
+        waiting += shard.locks().iter().map(|lock| lock.waiters().count() as u64).sum::<u64>();
+        grants += shard.counts.grants;
+        handovers += shard.counts.handovers;
+        messages += shard.counts.messages;
+        arrived += shard.counts.arrived;
+        for (namespace, counts) in shard.messages() {
+            for (kind, count) in counts {
+                *by_kind[namespace].entry(kind).or_default() += count;
+            }
+        }
+    });
+    let member = |(index, member): (usize, &crate::Member)| MemberStatus {
+        name: member.name.clone(),
+        address: member.address.clone(),
+        cluster: member.cluster.clone(),
+        link: host.links.to(index).map_or(LinkStatus::Itself, |link| link_status(link.health())),
+    };
+    let namespace =
+        |(namespace, counts): (&crate::Namespace, BTreeMap<&'static str, u64>)| NamespaceStatus {
+            pattern: namespace.pattern.clone(),
+            algorithm: namespace.algorithm.clone(),
+            messages: counts.into_iter().map(|(kind, count)| (kind.to_string(), count)).collect(),
+        };
+    Status {
+        group: running.group.clone(),
+        node: plan.members[plan.me].name.clone(),
+        millis: running.started.elapsed().as_millis() as u64,
+        members: plan.members.iter().enumerate().map(member).collect(),
+        namespaces: plan.namespaces.iter().zip(by_kind).map(namespace).collect(),
+        locks,
+        held,
+        waiting,
+        sessions: running.sessions.count() as u64,
+        grants,
+        handovers,
+        messages,
+        arrived,
+        anomalies: host.anomalies(),
+    }
+}
+
+fn link_status(health: Health) -> LinkStatus {
+    let millis = |since: Instant| since.elapsed().as_millis() as u64;
+    match health {
+        Health::Never => LinkStatus::Connecting,
+        Health::Up(since) => LinkStatus::Up(millis(since)),
+        Health::Down(since, why) => LinkStatus::Down(millis(since), why),
+        Health::Refused(why) => LinkStatus::Refused(why),
+    }
+}

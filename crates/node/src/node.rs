@@ -1,0 +1,182 @@
+//! A node as a program uses it: start it, ask it for locks.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, ConfigError};
+use crate::desk::Desk;
+use crate::host::{Habits, Host};
+use crate::listing;
+use crate::protocol::{Listing, Status};
+use crate::request::{Names, Request};
+use crate::session::Sessions;
+use crate::transport::{self, Identity, Transport};
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration describes no node.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Its address is taken, or not of this machine.
+    #[error("cannot listen at {address}: {reason}; is a node running there already?")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system says.
+        reason: std::io::Error,
+    },
+}
+
+/// Part of a running node that its guards keep alive.
+pub(crate) struct Running {
+    pub(crate) host: Arc<Host>,
+    pub(crate) group: String,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) started: Instant,
+    stopped: AtomicBool,
+    pub(crate) stopping: Notify,
+}
+
+impl Running {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+}
+
+/// A running node: one member of a group.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use catraca_node::{Config, Node};
+///
+/// let mut config = Config::alone();
+/// config.listen = Some("127.0.0.1:0".to_string());
+/// let node = Node::start(config).await?;
+/// let guard = node.lock("orders/42").await?;
+/// println!("inside with fence {}", guard.fence());
+/// guard.release().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Node {
+    running: Arc<Running>,
+    address: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Node {
+    /// Starts a node: it listens when this returns, and finds the other members by itself.
+    pub async fn start(config: Config) -> Result<Node, StartError> {
+        let plan = config.plan()?;
+        let own = plan.members[plan.me].address.clone();
+        let address = config.listen.clone().unwrap_or(own);
+        let listener = TcpListener::bind(&address)
+            .await
+            .map_err(|reason| StartError::Listen { address: address.clone(), reason })?;
+        Self::start_at(config, listener).await
+    }
+
+    /// Starts a node that listens at a socket which is bound already.
+    pub async fn start_at(config: Config, listener: TcpListener) -> Result<Node, StartError> {
+        let plan = Arc::new(config.plan()?);
+        let address = listener.local_addr().map_err(|reason| StartError::Listen {
+            address: plan.members[plan.me].address.clone(),
+            reason,
+        })?;
+        let habits = Habits { handovers: config.handovers, most_locks: config.most_locks };
+        let host = Arc::new(Host::new(Arc::clone(&plan), habits));
+        let running = Arc::new(Running {
+            host: Arc::clone(&host),
+            group: config.group.clone(),
+            sessions: Arc::default(),
+            started: Instant::now(),
+            stopped: AtomicBool::new(false),
+            stopping: Notify::new(),
+        });
+        let identity = Identity { group: config.group, incarnation: incarnation() };
+        let transport = Transport { host: Arc::clone(&host), identity };
+        let mut tasks = Vec::new();
+        for member in (0..plan.members.len()).filter(|&member| member != plan.me) {
+            tasks.push(tokio::spawn(transport::tend(Arc::clone(&host), member)));
+            if member > plan.me {
+                tasks.push(tokio::spawn(transport.clone().dial(member)));
+            }
+        }
+        let desk = Arc::new(Desk::new(Arc::clone(&running)));
+        tasks.push(tokio::spawn(transport.answer(listener, desk)));
+        tasks.push(tokio::spawn(async move {
+            loop {
+                let timer = host.timers.next().await;
+                host.run_out(timer);
+            }
+        }));
+        Ok(Node { running, address, tasks })
+    }
+
+    /// Where the node listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks for the lock `name`; await it to be inside.
+    pub fn lock<'a>(&'a self, name: &'a str) -> Request<'a> {
+        Request::new(&self.running, Names::One(name))
+    }
+
+    /// Asks for all of `names` at once: all or none, without deadlock.
+    pub fn lock_all<'a>(&'a self, names: &'a [&'a str]) -> Request<'a> {
+        Request::new(&self.running, Names::All(names))
+    }
+
+    /// Asks for one of `permits` permits of the semaphore `name`.
+    pub fn semaphore<'a>(&'a self, name: &'a str, permits: u32) -> Request<'a> {
+        Request::new(&self.running, Names::One(name)).permits(permits)
+    }
+
+    /// How the node and its links are doing.
+    pub fn status(&self) -> Status {
+        listing::status(&self.running)
+    }
+
+    /// Who holds and who waits, in the whole group.
+    pub async fn locks(&self) -> Listing {
+        listing::everywhere(&self.running).await
+    }
+
+    /// Stops the node. Its locks are lost; guards that are still held say so.
+    pub async fn stop(mut self) {
+        self.halt();
+        for task in std::mem::take(&mut self.tasks) {
+            // It has been told to end; how it ends does not matter.
+            let _ = task.await;
+        }
+    }
+
+    fn halt(&self) {
+        self.running.stopped.store(true, Ordering::Release);
+        self.running.stopping.notify_waiters();
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// A number that no other run of this member has: the time, to the nanosecond.
+fn incarnation() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    since.as_nanos() as u64
+}

@@ -1,0 +1,292 @@
+//! What all members of a group agree on: who they are, and which algorithm guards which names.
+
+use std::hash::Hasher;
+
+use catraca_algorithms::{Spec, SpecError, registry};
+use catraca_core::{NodeId, ResourceId};
+use catraca_topology::ClusterShape;
+
+/// The most members of a group.
+pub const MOST_MEMBERS: usize = 64;
+/// The most permits of a semaphore.
+pub const MOST_PERMITS: u32 = 64;
+/// The algorithm of semaphores in namespaces whose own lets one in at a time.
+const SEMAPHORES: &str = "raymond-k";
+/// How many sets of one namespace the clients of one node can hold at once.
+const SET_SEATS: u32 = 8;
+
+/// A member, as the others know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name, unique in the group.
+    pub name: String,
+    /// Where it listens: `host:port`.
+    pub address: String,
+    /// The label of its cluster, if members carry labels.
+    pub cluster: Option<String>,
+}
+
+/// Names that one algorithm guards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// The names: a text in which `*` stands for anything.
+    pub pattern: String,
+    /// The algorithm's name in the catalogue.
+    pub algorithm: String,
+    /// For algorithms that know sets: into how many resources the names are put.
+    pub resources: u32,
+}
+
+/// How names find their algorithm, and members their places in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) members: Vec<Member>,
+    pub(crate) me: usize,
+    /// The first whose pattern fits counts; the last fits everything.
+    pub(crate) namespaces: Vec<Namespace>,
+}
+
+/// The seats of one lock over the whole group, seen from its home.
+///
+/// An instance of an algorithm numbers its nodes from its home member on, so that whatever is
+/// special about node 0 (the token starts there, it coordinates, it is the root) is spread over the
+/// members by the names of the locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seating {
+    pub(crate) home: u16,
+    pub(crate) members: u32,
+    pub(crate) seats: u32,
+}
+
+impl Seating {
+    /// The instance's node for a seat of a member.
+    pub(crate) fn node(self, member: usize, seat: usize) -> NodeId {
+        let turned = (member as u32 + self.members - u32::from(self.home)) % self.members;
+        NodeId(turned * self.seats + seat as u32)
+    }
+
+    /// The member and seat of one of the instance's nodes.
+    pub(crate) fn place(self, node: NodeId) -> Option<(usize, usize)> {
+        let turned = node.0 / self.seats;
+        let member = (turned + u32::from(self.home)) % self.members;
+        (turned < self.members).then_some((member as usize, (node.0 % self.seats) as usize))
+    }
+}
+
+impl Plan {
+    /// The first namespace whose pattern fits `name`.
+    pub(crate) fn namespace(&self, name: &str) -> usize {
+        let fits = |namespace: &Namespace| fits(&namespace.pattern, name);
+        self.namespaces.iter().position(fits).unwrap_or(self.namespaces.len() - 1)
+    }
+
+    /// Whether a namespace's names are resources of one instance, so that sets are asked for whole.
+    pub(crate) fn knows_sets(&self, namespace: usize) -> bool {
+        takes(&self.namespaces[namespace].algorithm, "resources")
+    }
+
+    /// The resource that stands for `name`. Two names may share one; they exclude each other then.
+    pub(crate) fn resource(&self, namespace: usize, name: &str) -> ResourceId {
+        let resources = u64::from(self.namespaces[namespace].resources);
+        ResourceId((stable_hash(name, 0) % resources) as u32)
+    }
+
+    /// The member where the lock `name` begins: the same at every member, whatever their order in
+    /// time, and spread evenly (rendezvous hashing).
+    pub(crate) fn home(&self, name: &str) -> usize {
+        let weight = |member: &Member| stable_hash(name, stable_hash(&member.name, 0));
+        let weights = self.members.iter().map(weight).enumerate();
+        weights.max_by_key(|&(_, weight)| weight).map_or(0, |(member, _)| member)
+    }
+
+    /// How an instance of `namespace` is laid out over the members.
+    pub(crate) fn seating(&self, namespace: usize, permits: u32, home: usize) -> Seating {
+        let seats = if self.knows_sets(namespace) { SET_SEATS } else { permits };
+        Seating { home: home as u16, members: self.members.len() as u32, seats }
+    }
+
+    /// The algorithm of an instance with so many permits.
+    fn algorithm(&self, namespace: usize, permits: u32) -> &str {
+        let own = self.namespaces[namespace].algorithm.as_str();
+        if permits > 1 && !takes(own, "k") { SEMAPHORES } else { own }
+    }
+
+    /// The group that an instance of `namespace` forms.
+    pub(crate) fn spec(&self, namespace: usize, permits: u32, seating: Seating) -> Spec {
+        let algorithm = self.algorithm(namespace, permits);
+        let mut spec = Spec::new(algorithm, seating.members * seating.seats);
+        if self.knows_sets(namespace) {
+            spec.resources = Some(self.namespaces[namespace].resources);
+        }
+        if takes(algorithm, "k") {
+            spec.k = Some(permits);
+        }
+        if takes(algorithm, "clusters") {
+            spec.clusters = self.clusters(seating);
+        }
+        spec
+    }
+
+    /// The members by the labels they carry, in the numbering of an instance.
+    fn clusters(&self, seating: Seating) -> Option<ClusterShape> {
+        let mut labels: Vec<&str> =
+            self.members.iter().map(|member| member.cluster.as_deref().unwrap_or("")).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let of_label = |label: &str| {
+            let members = self.members.iter().enumerate();
+            let own =
+                members.filter(|(_, member)| member.cluster.as_deref().unwrap_or("") == label);
+            let mut nodes: Vec<u32> = own.map(|(member, _)| seating.node(member, 0).0).collect();
+            // The home member speaks for its own cluster.
+            nodes.sort_unstable();
+            nodes
+        };
+        (labels.len() > 1)
+            .then(|| ClusterShape::Members(labels.into_iter().map(of_label).collect()))
+    }
+
+    /// Checks that every namespace's algorithm can run in this group.
+    pub(crate) fn check(&self) -> Result<(), (usize, SpecError)> {
+        for namespace in 0..self.namespaces.len() {
+            let spec = self.spec(namespace, 1, self.seating(namespace, 1, 0));
+            spec.check().map_err(|error| (namespace, error))?;
+        }
+        Ok(())
+    }
+
+    /// A number in which two plans that differ are sure to differ, practically. Addresses do not
+    /// count: a member may be reached in different ways from different places.
+    pub(crate) fn digest(&self) -> u64 {
+        let members = self.members.iter().map(|Member { name, cluster, .. }| {
+            format!("member {name} {}", cluster.as_deref().unwrap_or(""))
+        });
+        let namespaces =
+            self.namespaces.iter().map(|Namespace { pattern, algorithm, resources }| {
+                format!("namespace {pattern} {algorithm} {resources}")
+            });
+        members.chain(namespaces).fold(0, |digest, line| stable_hash(&line, digest))
+    }
+}
+
+/// Whether the algorithm called `name` takes `parameter`.
+fn takes(name: &str, parameter: &str) -> bool {
+    registry::entry(name).is_some_and(|entry| entry.parameters.contains(&parameter))
+}
+
+/// Whether `name` is of the form `pattern`, in which `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// The same number for the same text on every machine and in every version.
+pub(crate) fn stable_hash(text: &str, seed: u64) -> u64 {
+    struct Fnv(u64);
+    impl Hasher for Fnv {
+        fn finish(&self) -> u64 {
+            // The last bytes of a text must move every bit: this is splitmix's finish.
+            let mut bits = self.0;
+            bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            bits ^ bits >> 31
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            for &byte in bytes {
+                self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+    }
+    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325 ^ seed);
+    hasher.write(text.as_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A group of `count` members called a, b, c and so on, with one algorithm for all names.
+    pub(crate) fn plan(count: usize, me: usize, algorithm: &str) -> Plan {
+        let member = |index: usize| {
+            let name = char::from(b'a' + index as u8).to_string();
+            Member { name, address: format!("127.0.0.1:{}", 7800 + index), cluster: None }
+        };
+        let namespace = Namespace {
+            pattern: "*".to_string(),
+            algorithm: algorithm.to_string(),
+            resources: 1024,
+        };
+        Plan { members: (0..count).map(member).collect(), me, namespaces: vec![namespace] }
+    }
+
+    #[test]
+    fn a_pattern_fits_with_anything_for_its_stars() {
+        for (pattern, name) in [
+            ("*", ""),
+            ("*", "x/y"),
+            ("ci/*", "ci/deploy"),
+            ("*.psd", "a/b.psd"),
+            ("a*b*c", "a-b-b-c"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in
+            [("ci/*", "ci"), ("a", "ab"), ("a*a", "a"), ("a*b*c", "a-c-b"), ("", "x")]
+        {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn homes_are_spread_and_a_member_that_goes_moves_only_its_own() {
+        let (four, three) = (plan(4, 0, "naimi-trehel"), plan(3, 0, "naimi-trehel"));
+        let mut counts = [0; 4];
+        for number in 0..4000 {
+            let name = format!("lock/{number}");
+            let home = four.home(&name);
+            counts[home] += 1;
+            assert!(home == 3 || three.home(&name) == home);
+        }
+        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn every_seat_is_a_node_and_every_node_a_seat() {
+        let seating = Seating { home: 2, members: 3, seats: 4 };
+        assert_eq!(seating.node(2, 0), NodeId(0));
+        for node in NodeId::all(12) {
+            let (member, seat) = seating.place(node).unwrap();
+            assert_eq!(seating.node(member, seat), node);
+        }
+        assert_eq!(seating.place(NodeId(12)), None);
+    }
+
+    #[test]
+    fn members_with_labels_become_clusters_of_the_instance() {
+        let mut plan = plan(4, 0, "bertier");
+        for (member, label) in plan.members.iter_mut().zip(["x", "y", "x", "y"]) {
+            member.cluster = Some(label.to_string());
+        }
+        let clusters = plan.spec(0, 1, plan.seating(0, 1, 3)).clusters.unwrap();
+        assert_eq!(clusters.to_string(), "1,3|0,2");
+        assert_eq!(plan.check(), Ok(()));
+    }
+
+    #[test]
+    fn plans_that_differ_have_different_digests() {
+        let base = plan(3, 0, "naimi-trehel");
+        let seen_from_another = Plan { me: 2, ..base.clone() };
+        assert_eq!(base.digest(), seen_from_another.digest());
+        assert_ne!(base.digest(), plan(3, 0, "raymond").digest());
+        assert_ne!(base.digest(), plan(4, 0, "naimi-trehel").digest());
+    }
+}

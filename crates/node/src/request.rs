@@ -1,0 +1,387 @@
+//! Asking for locks, and holding them.
+
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use catraca_core::{Claim, Fence};
+use smallvec::SmallVec;
+
+use crate::host::{Asked, LockPlace};
+use crate::link::Health;
+use crate::lock::{Owner, Ticket};
+use crate::name::{LockName, NameError};
+use crate::node::Running;
+use crate::plan::MOST_PERMITS;
+use crate::shard::{Key, Refusal, Wish};
+
+/// How long a request that does not want to wait waits for the group's answer.
+pub const ANSWER_TIME: Duration = Duration::from_millis(250);
+/// The most locks that one request asks for.
+pub const MOST_NAMES: usize = 256;
+
+/// Why a lock was not had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LockError {
+    /// A text that names no lock.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No names at all.
+    #[error("name at least one lock")]
+    NoNames,
+    /// Too many.
+    #[error("{0} locks at once are too many; {MOST_NAMES} are the most")]
+    Names(usize),
+    /// A semaphore that cannot be.
+    #[error("a semaphore has 1 to {MOST_PERMITS} permits, not {0}")]
+    Permits(u32),
+    /// Too many seats for the algorithm.
+    #[error(
+        "a semaphore of {0} permits is more than the algorithm of '{1}' can seat in this group"
+    )]
+    Seats(u32, String),
+    /// A set of semaphores.
+    #[error("permits are for one name at a time; leave out --permits, or all names but one")]
+    SetOfSemaphores,
+    /// Somebody else has it.
+    #[error("somebody else has the lock")]
+    Taken,
+    /// It did not come in time.
+    #[error("the lock did not come in time")]
+    TimedOut,
+    /// The node keeps no more locks.
+    #[error("this node keeps no more locks; raise 'locks' in its configuration")]
+    Full,
+    /// A member has not taken messages for long.
+    #[error("member '{0}' is too far behind to begin anything new; see 'catraca status'")]
+    Behind(String),
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Names<'a> {
+    One(&'a str),
+    All(&'a [&'a str]),
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+enum Patience {
+    Endless,
+    For(Duration),
+    None,
+}
+
+/// A request for locks that has not been made yet: awaiting it makes it.
+#[derive(Clone, Copy)]
+#[must_use = "a request is made when it is awaited"]
+pub struct Request<'a> {
+    running: &'a Arc<Running>,
+    names: Names<'a>,
+    permits: u32,
+    owner: Owner,
+    patience: Patience,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(running: &'a Arc<Running>, names: Names<'a>) -> Self {
+        let (owner, patience) = (Owner::default(), Patience::Endless);
+        Request { running, names, permits: 1, owner, patience }
+    }
+
+    pub(crate) fn permits(mut self, permits: u32) -> Self {
+        self.permits = permits;
+        self
+    }
+
+    pub(crate) fn owned_by(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Waits no longer than this; later is [`LockError::TimedOut`].
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.patience = Patience::For(limit);
+        self
+    }
+
+    /// Does not wait for others to leave: if somebody has it, this is [`LockError::Taken`]. The
+    /// group's answer is waited for, at most [`ANSWER_TIME`] long.
+    pub fn or_refuse(mut self) -> Self {
+        self.patience = Patience::None;
+        self
+    }
+
+    /// The first half of a request: asks the group, where one lock is asked for.
+    fn begin(&self) -> Result<Option<Waiting<'a>>, LockError> {
+        let Names::One(name) = self.names else { return Ok(None) };
+        let name = LockName::new(name)?.as_str();
+        let plan = &self.running.host.plan;
+        self.check_permits()?;
+        let key = Key { name, permits: self.permits };
+        if plan.knows_sets(plan.namespace(name)) {
+            return Ok(None);
+        }
+        if matches!(self.patience, Patience::None) && !self.running.host.is_free_here(key) {
+            return Err(LockError::Taken);
+        }
+        let wish = Wish { owner: self.owner, claim: Claim::single(), names: None };
+        self.take(key, wish).map(Some)
+    }
+
+    /// The second half: waits as long as the asker does.
+    async fn go_on(self, begun: Option<Waiting<'a>>) -> Result<Guard, LockError> {
+        let all = async {
+            match begun {
+                Some(waiting) => Ok(Guard::of(self.running, waiting.await?)),
+                None => self.take_all().await,
+            }
+        };
+        match self.patience {
+            Patience::Endless => all.await,
+            Patience::For(limit) => {
+                tokio::time::timeout(limit, all).await.unwrap_or(Err(LockError::TimedOut))
+            }
+            Patience::None => {
+                tokio::time::timeout(ANSWER_TIME, all).await.unwrap_or(Err(LockError::Taken))
+            }
+        }
+    }
+
+    /// Takes several locks. Dropping the future gives everything back.
+    async fn take_all(self) -> Result<Guard, LockError> {
+        let plan = &self.running.host.plan;
+        // Single locks in ascending order: no circle of waiting can close. The names of a namespace
+        // that knows sets are taken as one, in the place of its pattern.
+        let mut steps: BTreeMap<(&str, usize), Vec<&str>> = BTreeMap::new();
+        for name in self.sorted()? {
+            let namespace = plan.namespace(name);
+            let sets = plan.knows_sets(namespace);
+            let key = if sets { plan.namespaces[namespace].pattern.as_str() } else { name };
+            steps.entry((key, namespace)).or_default().push(name);
+        }
+        let mut guard = Guard { running: Arc::clone(self.running), parts: SmallVec::new() };
+        for ((key, namespace), names) in steps {
+            let wish = if plan.knows_sets(namespace) {
+                let claim = Claim::of(names.iter().map(|name| plan.resource(namespace, name)));
+                let names = names.iter().map(|&name| name.into()).collect();
+                Wish { owner: self.owner, claim, names: Some(names) }
+            } else {
+                Wish { owner: self.owner, claim: Claim::single(), names: None }
+            };
+            let part = self.take(Key { name: key, permits: 1 }, wish)?.await?;
+            guard.parts.push(part);
+        }
+        Ok(guard)
+    }
+
+    /// Asks for one instance.
+    fn take(&self, key: Key<'_>, wish: Wish) -> Result<Waiting<'a>, LockError> {
+        if self.running.is_stopped() {
+            return Err(LockError::Stopped);
+        }
+        if let Some(behind) = self.behind() {
+            return Err(LockError::Behind(behind));
+        }
+        match self.running.host.acquire(key, wish) {
+            Ok(asked) => Ok(Waiting { running: self.running, asked: Some(asked) }),
+            Err(Refusal::Permits) => Err(LockError::Seats(key.permits, key.name.to_string())),
+            Err(Refusal::Full | Refusal::NoSuchSeat) => Err(LockError::Full),
+        }
+    }
+
+    /// A member that takes no messages any more, if there is one.
+    fn behind(&self) -> Option<String> {
+        let host = &self.running.host;
+        let links = host.links.0.iter().enumerate();
+        let full = |(member, link): (usize, &Option<crate::link::Link>)| {
+            link.as_ref().is_some_and(|link| link.is_full()).then_some(member)
+        };
+        links.filter_map(full).next().map(|member| host.plan.members[member].name.clone())
+    }
+
+    fn check_permits(&self) -> Result<(), LockError> {
+        match self.permits {
+            1..=MOST_PERMITS => Ok(()),
+            permits => Err(LockError::Permits(permits)),
+        }
+    }
+
+    /// The names, ascending, each once.
+    fn sorted(&self) -> Result<Vec<&'a str>, LockError> {
+        let given = match self.names {
+            Names::One(name) => return Ok(vec![LockName::new(name)?.as_str()]),
+            Names::All(names) => names,
+        };
+        match given.len() {
+            0 => return Err(LockError::NoNames),
+            many if many > MOST_NAMES => return Err(LockError::Names(many)),
+            _ if self.permits != 1 => return Err(LockError::SetOfSemaphores),
+            _ => {}
+        }
+        let checked = given.iter().map(|name| Ok(LockName::new(name)?.as_str()));
+        let mut names: Vec<&str> = checked.collect::<Result<_, LockError>>()?;
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+impl<'a> IntoFuture for Request<'a> {
+    type Output = Result<Guard, LockError>;
+    type IntoFuture = Acquire<'a>;
+
+    fn into_future(self) -> Acquire<'a> {
+        Acquire { request: Some(self), going: None }
+    }
+}
+
+/// The future of a [`Request`]. Dropping it takes the request back.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Acquire<'a> {
+    request: Option<Request<'a>>,
+    /// What could not be had at once. Boxed: most requests do without.
+    going: Option<Going<'a>>,
+}
+
+type Going<'a> = Pin<Box<dyn Future<Output = Result<Guard, LockError>> + Send + 'a>>;
+
+impl Future for Acquire<'_> {
+    type Output = Result<Guard, LockError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(request) = self.request.take() {
+            let begun = match request.begin()?.map(Waiting::inside) {
+                Some(Ok(part)) => return Poll::Ready(Ok(Guard::of(request.running, part))),
+                Some(Err(waiting)) => Some(waiting),
+                None => None,
+            };
+            self.going = Some(Box::pin(request.go_on(begun)));
+        }
+        match &mut self.going {
+            Some(going) => going.as_mut().poll(context),
+            None => Poll::Ready(Err(LockError::Stopped)),
+        }
+    }
+}
+
+/// Somebody in a queue, or just granted. Dropping it leaves.
+struct Waiting<'a> {
+    running: &'a Arc<Running>,
+    asked: Option<Asked>,
+}
+
+impl Waiting<'_> {
+    /// What is held, if it was granted at once.
+    fn inside(mut self) -> Result<Part, Self> {
+        match self.asked {
+            Some(Asked { place, ticket, fence: Some(fence) }) => {
+                self.asked = None;
+                Ok(Part { place, ticket, fence })
+            }
+            _ => Err(self),
+        }
+    }
+}
+
+impl Future for Waiting<'_> {
+    type Output = Result<Part, LockError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(Asked { place, ticket, fence }) = self.asked else {
+            return Poll::Ready(Err(LockError::Stopped));
+        };
+        let polled = match fence {
+            Some(fence) => Poll::Ready(Some(fence)),
+            None => self.running.host.poll(place, ticket, context.waker()),
+        };
+        polled.map(|fence| {
+            self.asked = None;
+            Ok(Part { place, ticket, fence: fence.ok_or(LockError::Stopped)? })
+        })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(asked) = &self.asked {
+            self.running.host.release(asked.place, asked.ticket);
+        }
+    }
+}
+
+/// One instance that is held.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    place: LockPlace,
+    ticket: Ticket,
+    fence: Fence,
+}
+
+/// Locks that are held. They are released when the guard is dropped, or by [`release`](Self::release).
+#[must_use = "a lock is released when its guard is dropped"]
+pub struct Guard {
+    running: Arc<Running>,
+    parts: SmallVec<[Part; 1]>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("fence", &self.fence()).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    fn of(running: &Arc<Running>, part: Part) -> Self {
+        Guard { running: Arc::clone(running), parts: SmallVec::from_buf([part]) }
+    }
+
+    /// The number of this entry, larger than that of every earlier holder of the lock. Of several
+    /// locks, that of the first; see [`fences`](Self::fences).
+    pub fn fence(&self) -> u64 {
+        self.parts.first().map_or(0, |part| part.fence.0)
+    }
+
+    /// One number for each lock that is held, in the ascending order of the names. The locks of a
+    /// namespace that knows sets have one number together.
+    pub fn fences(&self) -> impl Iterator<Item = u64> + '_ {
+        self.parts.iter().map(|part| part.fence.0)
+    }
+
+    /// Returns when the locks are no longer held although they were not released: the node has
+    /// stopped.
+    pub async fn lost(&self) {
+        loop {
+            let stopping = self.running.stopping.notified();
+            if self.running.is_stopped() {
+                return;
+            }
+            stopping.await;
+        }
+    }
+
+    /// Releases the locks. The next holder may be inside before this returns.
+    pub async fn release(self) {
+        drop(self);
+    }
+
+    /// Whether every member can be reached: locks are held safely in any case, but others may wait.
+    pub fn group_is_whole(&self) -> bool {
+        let links = self.running.host.links.0.iter().flatten();
+        links.map(|link| link.health()).all(|health| matches!(health, Health::Up(_)))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        for part in self.parts.drain(..).rev() {
+            self.running.host.release(part.place, part.ticket);
+        }
+    }
+}

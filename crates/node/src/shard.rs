@@ -1,0 +1,436 @@
+//! A part of the locks of one node: a plain value, stepped by whoever brings an input.
+//!
+//! A shard sits behind a short mutex. Everything that follows from an input happens in one go: the
+//! algorithm steps, messages between seats of this node are delivered at once, messages to other
+//! members are put into their links in order, and whoever is to be woken is collected for the time
+//! after the mutex is free again.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use catraca_core::{Claim, Fence, NodeId, TimerTag};
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+use crate::kind::{Kind, Step, Stimulus, kind_of};
+use crate::lock::{Admitted, Left, Lock, Owner, Rules, Ticket, Waiter};
+use crate::plan::{Plan, Seating};
+
+/// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) permits: u32,
+}
+
+/// A place in a shard, for as long as the node lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LockIndex(u32);
+
+/// A message to another member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) body: &'a [u8],
+}
+
+/// What takes messages to other members. They arrive in the order of posting.
+pub(crate) trait Post {
+    /// Takes one message. It is on its way when the caller says so, after the shard is free again.
+    fn post(&self, member: usize, letter: Letter<'_>);
+}
+
+/// A timer that a seat has set, or cancelled where there is no duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimerChange {
+    pub(crate) lock: LockIndex,
+    pub(crate) seat: usize,
+    pub(crate) tag: TimerTag,
+    pub(crate) after: Option<Duration>,
+}
+
+/// What is to be done once the shard is free again.
+pub(crate) struct Aftermath<'a> {
+    pub(crate) post: &'a dyn Post,
+    /// The members for whom there are new messages, one bit each.
+    pub(crate) posted: u64,
+    pub(crate) wakers: SmallVec<[Waker; 4]>,
+    pub(crate) timers: SmallVec<[TimerChange; 2]>,
+    pub(crate) anomalies: SmallVec<[&'static str; 1]>,
+}
+
+impl<'a> Aftermath<'a> {
+    pub(crate) fn new(post: &'a dyn Post) -> Self {
+        Aftermath {
+            post,
+            posted: 0,
+            wakers: SmallVec::new(),
+            timers: SmallVec::new(),
+            anomalies: SmallVec::new(),
+        }
+    }
+}
+
+/// Why a shard does not do what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There are as many locks as a node keeps.
+    Full,
+    /// The algorithm cannot run so many seats.
+    Permits,
+    /// A message to a seat that this node does not have.
+    NoSuchSeat,
+}
+
+/// What somebody asks for.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) owner: Owner,
+    pub(crate) claim: Claim,
+    pub(crate) names: Option<Box<[Box<str>]>>,
+}
+
+/// Counted since the node began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) grants: u64,
+    pub(crate) handovers: u64,
+    /// Sent to other members, and come from them.
+    pub(crate) messages: u64,
+    pub(crate) arrived: u64,
+}
+
+/// The instances of one namespace with one layout.
+struct Hosted {
+    namespace: usize,
+    permits: u32,
+    seating: Seating,
+    rules: Rules,
+    kind: Box<dyn Kind>,
+}
+
+/// Something that happens to a seat of this node because of another one.
+enum Errand {
+    Deliver { seat: usize, from: NodeId, body: SmallVec<[u8; 32]> },
+    Release { seat: usize },
+}
+
+/// A part of the locks of one node.
+pub(crate) struct Shard {
+    plan: Arc<Plan>,
+    hasher: RandomState,
+    handovers: u8,
+    most_locks: usize,
+    table: HashTable<u32>,
+    locks: Vec<Lock>,
+    hosted: Vec<Hosted>,
+    tickets: Ticket,
+    step: Step,
+    errands: VecDeque<Errand>,
+    pub(crate) counts: Counts,
+}
+
+/// The group is fixed: it is in its first epoch.
+const EPOCH: u16 = 1;
+
+impl Shard {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        hasher: RandomState,
+        handovers: u8,
+        most_locks: usize,
+    ) -> Self {
+        Shard {
+            plan,
+            hasher,
+            handovers,
+            most_locks,
+            table: HashTable::new(),
+            locks: Vec::new(),
+            hosted: Vec::new(),
+            tickets: 0,
+            step: Step::default(),
+            errands: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Asks on behalf of somebody. Returns the fence if it is inside at once; otherwise it waits.
+    pub(crate) fn acquire(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        wish: Wish,
+        out: &mut Aftermath<'_>,
+    ) -> Result<(LockIndex, Ticket, Option<Fence>), Refusal> {
+        let index = self.find_or_create(key, hash, out)?;
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let Wish { owner, claim, names } = wish;
+        let lock = &mut self.locks[index.0 as usize];
+        let rules = self.hosted[usize::from(lock.kind)].rules;
+        let asked = lock.ask_directly(ticket, rules);
+        let waiter = Waiter { owner, since: None, claim, names, waker: None };
+        let mut newcomer = Some((ticket, waiter));
+        if let Some(seat) = asked {
+            let claim = match (&newcomer, rules.sets) {
+                (Some((_, waiter)), true) => waiter.claim.clone(),
+                _ => Claim::single(),
+            };
+            self.drive(index, seat, Stimulus::Request(claim), &mut newcomer, out);
+        }
+        let lock = &mut self.locks[index.0 as usize];
+        if let Some((ticket, mut waiter)) = newcomer {
+            waiter.since = Some(Instant::now());
+            lock.join(ticket, waiter);
+            return Ok((index, ticket, None));
+        }
+        Ok((index, ticket, lock.fence_of(ticket)))
+    }
+
+    /// Whether `ticket` is inside; if not, `waker` is woken when it is.
+    pub(crate) fn poll(
+        &mut self,
+        index: LockIndex,
+        ticket: Ticket,
+        waker: &Waker,
+    ) -> Poll<Option<Fence>> {
+        let lock = &mut self.locks[index.0 as usize];
+        match lock.waiter(ticket) {
+            None => Poll::Ready(lock.fence_of(ticket)),
+            Some(waiter) => {
+                if !waiter.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
+                    waiter.waker = Some(waker.clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// `ticket` is no longer wanted: it leaves, whether it waits or is inside.
+    pub(crate) fn release(&mut self, index: LockIndex, ticket: Ticket, out: &mut Aftermath<'_>) {
+        let lock = &mut self.locks[index.0 as usize];
+        let rules = self.hosted[usize::from(lock.kind)].rules;
+        match lock.leave(ticket, rules, Instant::now) {
+            Left::HandedOver(waker) => {
+                self.counts.grants += 1;
+                self.counts.handovers += 1;
+                out.wakers.extend(waker);
+            }
+            Left::Release(seat) => {
+                self.drive(index, seat, Stimulus::Release, &mut None, out);
+            }
+            Left::NotInside => {
+                lock.forget(ticket);
+            }
+        }
+    }
+
+    /// Whether nobody of this node holds or awaits what `key` names.
+    pub(crate) fn is_free_here(&self, key: Key<'_>, hash: u64) -> bool {
+        self.find(key, hash).is_none_or(|index| self.locks[index.0 as usize].is_free_here())
+    }
+
+    /// A message has come from another member.
+    pub(crate) fn deliver(
+        &mut self,
+        hash: u64,
+        sender: usize,
+        letter: Letter<'_>,
+        out: &mut Aftermath<'_>,
+    ) -> Result<(), Refusal> {
+        let index = self.find_or_create(letter.key, hash, out)?;
+        let lock = &self.locks[index.0 as usize];
+        let seating = Seating { home: lock.home, ..self.hosted[usize::from(lock.kind)].seating };
+        let from_there = seating.place(letter.from).is_some_and(|(member, _)| member == sender);
+        match seating.place(letter.to) {
+            Some((member, seat)) if member == self.plan.me && from_there => {
+                self.counts.arrived += 1;
+                let Letter { from, body, .. } = letter;
+                self.drive(index, seat, Stimulus::Deliver { from, bytes: body }, &mut None, out);
+                Ok(())
+            }
+            _ => Err(Refusal::NoSuchSeat),
+        }
+    }
+
+    /// A timer has run out.
+    pub(crate) fn run_out(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        tag: TimerTag,
+        out: &mut Aftermath<'_>,
+    ) {
+        self.drive(index, seat, Stimulus::Timer(tag), &mut None, out);
+    }
+
+    /// Every lock that somebody of this node has asked for, or that another member spoke of.
+    pub(crate) fn locks(&self) -> &[Lock] {
+        &self.locks
+    }
+
+    /// The messages sent so far, by namespace and kind.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
+        self.hosted.iter().map(|hosted| (hosted.namespace, hosted.kind.counts()))
+    }
+
+    fn find(&self, key: Key<'_>, hash: u64) -> Option<LockIndex> {
+        let is_it = |&index: &u32| {
+            let lock = &self.locks[index as usize];
+            &*lock.name == key.name && lock.permits == key.permits
+        };
+        self.table.find(hash, is_it).map(|&index| LockIndex(index))
+    }
+
+    #[inline]
+    fn find_or_create(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        out: &mut Aftermath<'_>,
+    ) -> Result<LockIndex, Refusal> {
+        match self.find(key, hash) {
+            Some(index) => Ok(index),
+            None => self.create(key, hash, out),
+        }
+    }
+
+    #[cold]
+    fn create(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        out: &mut Aftermath<'_>,
+    ) -> Result<LockIndex, Refusal> {
+        if self.locks.len() >= self.most_locks {
+            return Err(Refusal::Full);
+        }
+        let plan = Arc::clone(&self.plan);
+        let namespace = plan.namespace(key.name);
+        let home = plan.home(key.name);
+        let seating = plan.seating(namespace, key.permits, home);
+        let kind = self.kind(namespace, key.permits, seating)?;
+        let hosted = &mut self.hosted[kind];
+        let seats = 0..seating.seats as usize;
+        let slots = seats.clone().map(|seat| hosted.kind.create(seating.node(plan.me, seat)));
+        let lock = Lock::new(key.name, key.permits, kind as u16, home as u16, slots);
+        let index = self.locks.len() as u32;
+        self.locks.push(lock);
+        let (locks, hasher) = (&self.locks, &self.hasher);
+        let hash_of = |&index: &u32| {
+            let lock = &locks[index as usize];
+            hasher.hash_one(Key { name: &lock.name, permits: lock.permits })
+        };
+        self.table.insert_unique(hash, index, hash_of);
+        for seat in seats {
+            self.drive(LockIndex(index), seat, Stimulus::Start, &mut None, out);
+        }
+        Ok(LockIndex(index))
+    }
+
+    /// The instances with this layout. Where the group looks the same from every home, all homes
+    /// share one.
+    fn kind(&mut self, namespace: usize, permits: u32, seating: Seating) -> Result<usize, Refusal> {
+        let spec = self.plan.spec(namespace, permits, seating);
+        let home = if spec.clusters.is_some() { seating.home } else { 0 };
+        let seating = Seating { home, ..seating };
+        let is_it = |hosted: &Hosted| {
+            (hosted.namespace, hosted.permits, hosted.seating) == (namespace, permits, seating)
+        };
+        if let Some(known) = self.hosted.iter().position(is_it) {
+            return Ok(known);
+        }
+        let kind = kind_of(&spec).map_err(|_| Refusal::Permits)?;
+        let sets = self.plan.knows_sets(namespace);
+        let rules = Rules { epoch: EPOCH, handovers: self.handovers, sets };
+        self.hosted.push(Hosted { namespace, permits, seating, rules, kind });
+        Ok(self.hosted.len() - 1)
+    }
+
+    /// Lets a seat step, and everything here that follows from it.
+    #[inline]
+    fn drive(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        stimulus: Stimulus<'_>,
+        newcomer: &mut Option<(Ticket, Waiter)>,
+        out: &mut Aftermath<'_>,
+    ) {
+        self.step_seat(index, seat, stimulus, newcomer, out);
+        loop {
+            while let Some(errand) = self.errands.pop_front() {
+                match errand {
+                    Errand::Deliver { seat, from, body } => {
+                        let stimulus = Stimulus::Deliver { from, bytes: &body };
+                        self.step_seat(index, seat, stimulus, newcomer, out);
+                    }
+                    Errand::Release { seat } => {
+                        self.step_seat(index, seat, Stimulus::Release, newcomer, out);
+                    }
+                }
+            }
+            let lock = &mut self.locks[index.0 as usize];
+            let rules = self.hosted[usize::from(lock.kind)].rules;
+            let Some((seat, claim)) = lock.next_request(rules) else { break };
+            self.step_seat(index, seat, Stimulus::Request(claim), newcomer, out);
+        }
+    }
+
+    #[inline]
+    fn step_seat(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        stimulus: Stimulus<'_>,
+        newcomer: &mut Option<(Ticket, Waiter)>,
+        out: &mut Aftermath<'_>,
+    ) {
+        let lock = &mut self.locks[index.0 as usize];
+        let hosted = &mut self.hosted[usize::from(lock.kind)];
+        let Some(slot) = lock.slot(seat) else { return };
+        hosted.kind.step(slot, stimulus, &mut self.step);
+        let seating = Seating { home: lock.home, ..hosted.seating };
+        for sent in &self.step.sent {
+            let body = &self.step.bytes[sent.start..sent.end];
+            match seating.place(sent.to) {
+                Some((member, receiver)) if member == self.plan.me => {
+                    let from = seating.node(member, seat);
+                    let (seat, body) = (receiver, body.into());
+                    self.errands.push_back(Errand::Deliver { seat, from, body });
+                }
+                Some((member, _)) => {
+                    let key = Key { name: &lock.name, permits: lock.permits };
+                    let from = seating.node(self.plan.me, seat);
+                    out.post.post(member, Letter { key, from, to: sent.to, body });
+                    out.posted |= 1 << member;
+                    self.counts.messages += 1;
+                }
+                None => out.anomalies.push("a message is for a node that does not exist"),
+            }
+        }
+        for &(tag, after) in &self.step.timers {
+            out.timers.push(TimerChange { lock: index, seat, tag, after });
+        }
+        out.anomalies.extend(self.step.anomalies.iter().copied());
+        if let Some(number) = self.step.granted {
+            match lock.admit(seat, number, hosted.rules, newcomer, Instant::now) {
+                Admitted::Client(waker) => {
+                    self.counts.grants += 1;
+                    out.wakers.extend(waker);
+                }
+                Admitted::Nobody => self.errands.push_back(Errand::Release { seat }),
+                Admitted::Exhausted => {
+                    out.anomalies.push("the algorithm has counted further than a fence can");
+                }
+                Admitted::Unasked => out.anomalies.push("a grant came that was not asked for"),
+            }
+        }
+    }
+}

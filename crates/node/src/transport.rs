@@ -1,0 +1,274 @@
+//! Connections between members: who dials, who answers, and what is read.
+//!
+//! There is one link per pair of members. The one that comes first in the list of members dials; the
+//! other answers. A connection that breaks is dialled again, for as long as the node lives.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::desk::Desk;
+use crate::handshake::{self, Answer, Caller, HandshakeError, Hello, Introduction, VERSION};
+use crate::host::Host;
+use crate::link::{Link, LinkError};
+
+/// A handshake takes no longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// From one attempt to dial to the next, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often the other side is told what has come.
+const BEAT: Duration = Duration::from_millis(20);
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// This member, as it introduces itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) group: String,
+    pub(crate) incarnation: u64,
+}
+
+/// What connections need to know.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    pub(crate) host: Arc<Host>,
+    pub(crate) identity: Identity,
+}
+
+impl Transport {
+    /// Answers every call.
+    pub(crate) async fn answer(self, listener: TcpListener, desk: Arc<Desk>) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, from)) => {
+                    let (transport, desk) = (self.clone(), Arc::clone(&desk));
+                    tokio::spawn(async move {
+                        if let Err(error) = transport.receive(stream, desk).await {
+                            tracing::warn!(%from, %error, "a call was not answered");
+                        }
+                    });
+                }
+                Err(error) => {
+                    // Too many open files, most likely: others may close.
+                    tracing::warn!(%error, "a call could not be taken");
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn receive(&self, mut stream: TcpStream, desk: Arc<Desk>) -> Result<(), HandshakeError> {
+        stream.set_nodelay(true)?;
+        let hello: Hello = in_time(async {
+            handshake::hear_magic(&mut stream).await?;
+            handshake::hear(&mut stream).await
+        })
+        .await?;
+        let checked = match (&hello.caller, hello.version) {
+            (_, version) if version != VERSION => Err(format!(
+                "you speak version {version} and I speak version {VERSION}; run the same release on both"
+            )),
+            (Caller::Client, _) => Ok(None),
+            (Caller::Member(introduction), _) => self.check(introduction).map(Some),
+        };
+        let (member, introduction) = match (checked, hello.caller) {
+            (Ok(None), _) => {
+                let welcome =
+                    Answer::Welcome { incarnation: self.identity.incarnation, received: 0 };
+                handshake::say(&mut stream, false, &welcome).await?;
+                desk.serve(stream).await;
+                return Ok(());
+            }
+            (Ok(Some(member)), Caller::Member(introduction)) => (member, introduction),
+            (Ok(Some(_)), Caller::Client) => return Ok(()),
+            (Err(why), _) => {
+                handshake::say(&mut stream, false, &Answer::Refused(why.clone())).await?;
+                return Err(HandshakeError::Refused(why));
+            }
+        };
+        let Some(link) = self.host.links.to(member) else { return Ok(()) };
+        let incarnation = self.identity.incarnation;
+        let welcome = Answer::Welcome { incarnation, received: link.received() };
+        handshake::say(&mut stream, false, &welcome).await?;
+        let Introduction { incarnation, received, .. } = introduction;
+        self.converse(member, link, stream, incarnation, received).await;
+        Ok(())
+    }
+
+    /// Which member calls, if it is one of ours and means us.
+    fn check(&self, introduction: &Introduction) -> Result<usize, String> {
+        let Introduction { group, from, to, incarnation, plan, known, .. } = introduction;
+        let members = &self.host.plan.members;
+        let me = &members[self.host.plan.me].name;
+        if *group != self.identity.group {
+            return Err(format!("I am in group '{}', not in '{group}'", self.identity.group));
+        }
+        if to != me {
+            return Err(format!(
+                "I am member '{me}', not '{to}'; check the addresses of the members"
+            ));
+        }
+        let Some(member) = members.iter().position(|member| member.name == *from) else {
+            return Err(format!("group '{group}' has no member '{from}'"));
+        };
+        if member >= self.host.plan.me {
+            return Err(format!("'{from}' is to be called by '{me}', not the other way round"));
+        }
+        if *plan != self.host.plan.digest() {
+            return Err(format!(
+                "'{from}' and '{me}' have different members or namespaces in their configurations; make them equal"
+            ));
+        }
+        if known.is_some_and(|known| known != self.identity.incarnation) {
+            return Err(restarted(me));
+        }
+        let before = self.host.links.to(member).and_then(Link::incarnation);
+        if before.is_some_and(|before| before != *incarnation) {
+            let why = restarted(from);
+            if let Some(link) = self.host.links.to(member) {
+                link.refuse(why.clone());
+            }
+            return Err(why);
+        }
+        Ok(member)
+    }
+
+    /// Calls `member` again and again, for as long as the node lives.
+    pub(crate) async fn dial(self, member: usize) {
+        let Some(link) = self.host.links.to(member) else { return };
+        let name = &self.host.plan.members[member].name;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match in_time(self.call(member, link)).await {
+                Ok((stream, incarnation, received)) => {
+                    pause = FIRST_PAUSE;
+                    self.converse(member, link, stream, incarnation, received).await;
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    if matches!(error, HandshakeError::Refused(_)) {
+                        tracing::error!(member = %name, %why, "this member refuses us");
+                        link.refuse(why);
+                        pause = LONGEST_PAUSE;
+                    } else {
+                        tracing::debug!(member = %name, %why, "no connection");
+                        link.unreachable(why);
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        member: usize,
+        link: &Link,
+    ) -> Result<(TcpStream, u64, u64), HandshakeError> {
+        let plan = &self.host.plan;
+        let mut stream = TcpStream::connect(&plan.members[member].address).await?;
+        stream.set_nodelay(true)?;
+        let known = link.incarnation();
+        let introduction = Introduction {
+            group: self.identity.group.clone(),
+            from: plan.members[plan.me].name.clone(),
+            to: plan.members[member].name.clone(),
+            incarnation: self.identity.incarnation,
+            plan: plan.digest(),
+            known,
+            received: link.received(),
+        };
+        let hello = Hello { version: VERSION, caller: Caller::Member(introduction) };
+        handshake::say(&mut stream, true, &hello).await?;
+        match handshake::hear(&mut stream).await? {
+            Answer::Refused(why) => Err(HandshakeError::Refused(why)),
+            Answer::Welcome { incarnation, .. }
+                if known.is_some_and(|known| known != incarnation) =>
+            {
+                Err(HandshakeError::Refused(restarted(&plan.members[member].name)))
+            }
+            Answer::Welcome { incarnation, received } => Ok((stream, incarnation, received)),
+        }
+    }
+
+    /// Uses a connection until it breaks.
+    async fn converse(
+        &self,
+        member: usize,
+        link: &Link,
+        stream: TcpStream,
+        incarnation: u64,
+        received: u64,
+    ) {
+        let name = &self.host.plan.members[member].name;
+        let stream = Arc::new(stream);
+        let number = match link.connect(Arc::clone(&stream), incarnation, received) {
+            Ok(number) => number,
+            Err(error) => {
+                tracing::error!(member = %name, %error, "the two members have lost count");
+                return link.refuse(error.to_string());
+            }
+        };
+        tracing::info!(member = %name, "connected");
+        let why = match self.read(member, number, &stream).await {
+            Ok(()) => "the connection was closed".to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::info!(member = %name, %why, "disconnected");
+        link.disconnect(number, why);
+    }
+
+    async fn read(&self, member: usize, number: u64, stream: &TcpStream) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(CHUNK);
+        loop {
+            stream.readable().await?;
+            match stream.try_read_buf(&mut bytes) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            }
+            match self.host.take_in(member, number, &bytes) {
+                Ok(taken) => drop(bytes.drain(..taken)),
+                Err(LinkError::Replaced) => return Ok(()),
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            }
+        }
+    }
+}
+
+/// Writes what could not be written at once, and tells the other side now and then what has come.
+pub(crate) async fn tend(host: Arc<Host>, member: usize) {
+    let Some(link) = host.links.to(member) else { return };
+    let mut beat = tokio::time::interval(BEAT);
+    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = beat.tick() => link.beat(),
+            () = link.blocked.notified() => {
+                if let Some(stream) = link.stream() {
+                    // A broken connection is noticed by its reader.
+                    let _ = timeout(BEAT, stream.writable()).await;
+                    link.flush();
+                }
+            }
+        }
+    }
+}
+
+fn restarted(name: &str) -> String {
+    format!(
+        "member '{name}' has been restarted and has forgotten its locks; restart the whole group"
+    )
+}
+
+async fn in_time<T>(
+    work: impl Future<Output = Result<T, HandshakeError>>,
+) -> Result<T, HandshakeError> {
+    timeout(PATIENCE, work).await.unwrap_or(Err(HandshakeError::Silence))
+}

@@ -1,0 +1,132 @@
+//! Groups of nodes in one process, over real sockets.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use catraca_node::{LockError, Node};
+use support::group;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What the lock protects: at most one is inside, and every fence is larger than the last.
+#[derive(Default)]
+struct Witness {
+    inside: AtomicBool,
+    fence: AtomicU64,
+    entries: AtomicU64,
+}
+
+impl Witness {
+    async fn enter(&self, fence: u64) {
+        assert!(!self.inside.swap(true, Ordering::SeqCst), "two are inside");
+        let last = self.fence.swap(fence, Ordering::SeqCst);
+        assert!(last < fence, "fence {fence} after {last}");
+        tokio::task::yield_now().await;
+        self.entries.fetch_add(1, Ordering::SeqCst);
+        self.inside.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn contend(nodes: Vec<Node>, clients: usize, rounds: usize) -> Arc<Witness> {
+    let nodes: Arc<Vec<Node>> = Arc::new(nodes);
+    let witness = Arc::new(Witness::default());
+    let client = |client: usize| {
+        let (nodes, witness) = (Arc::clone(&nodes), Arc::clone(&witness));
+        tokio::spawn(async move {
+            let node = &nodes[client % nodes.len()];
+            for _ in 0..rounds {
+                let guard = node.lock("shared").await.unwrap();
+                witness.enter(guard.fence()).await;
+                guard.release().await;
+            }
+        })
+    };
+    let clients: Vec<_> = (0..clients).map(client).collect();
+    for client in clients {
+        tokio::time::timeout(LIMIT, client).await.expect("nobody starves").unwrap();
+    }
+    witness
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_single_lock_algorithm_excludes_over_tcp() {
+    for entry in catraca_algorithms::registry::ENTRIES {
+        for members in [1, 3, 5] {
+            let witness = contend(group(members, entry.name).await, 10, 50).await;
+            assert_eq!(witness.entries.load(Ordering::SeqCst), 500, "{} {members}", entry.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_that_gives_up_leaves_no_trace() {
+    let nodes = group(2, "naimi-trehel").await;
+    let guard = nodes[0].lock("x").await.unwrap();
+    let late = nodes[1].lock("x").within(Duration::from_millis(50)).await;
+    assert_eq!(late.unwrap_err(), LockError::TimedOut);
+    assert_eq!(nodes[0].lock("x").or_refuse().await.unwrap_err(), LockError::Taken);
+    assert_eq!(nodes[1].lock("x").or_refuse().await.unwrap_err(), LockError::Taken);
+    let first = guard.fence();
+    guard.release().await;
+    let guard =
+        tokio::time::timeout(LIMIT, nodes[0].lock("x").into_future()).await.unwrap().unwrap();
+    assert!(guard.fence() > first);
+}
+
+#[tokio::test]
+async fn sets_are_all_or_none_and_do_not_deadlock() {
+    for algorithm in ["naimi-trehel", "bouabdallah-laforest"] {
+        let nodes = Arc::new(group(3, algorithm).await);
+        let sets = [["a", "b"], ["b", "c"], ["c", "a"]];
+        let client = |client: usize| {
+            let nodes = Arc::clone(&nodes);
+            tokio::spawn(async move {
+                for _ in 0..50 {
+                    let guard = nodes[client % 3].lock_all(&sets[client / 3 % 3]).await.unwrap();
+                    tokio::task::yield_now().await;
+                    guard.release().await;
+                }
+            })
+        };
+        let clients: Vec<_> = (0..9).map(client).collect();
+        for client in clients {
+            tokio::time::timeout(LIMIT, client).await.expect("no deadlock").unwrap();
+        }
+        let held = nodes[0].lock("b").await.unwrap();
+        let refused = nodes[1].lock_all(&["a", "b"]).or_refuse().await;
+        assert_eq!(refused.unwrap_err(), LockError::Taken, "{algorithm}");
+        // A set that the group was asked for as a whole is given back when it comes.
+        if algorithm == "bouabdallah-laforest" {
+            drop(held);
+        }
+        let other = nodes[2].lock("a").within(LIMIT).await;
+        assert!(other.is_ok(), "nothing of a set that was not had is kept");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_node_tells_its_guards() {
+    let mut nodes = group(1, "naimi-trehel").await;
+    let node = nodes.remove(0);
+    let guard = node.lock("x").await.unwrap();
+    let lost = tokio::time::timeout(Duration::from_millis(20), guard.lost()).await;
+    assert!(lost.is_err(), "it is not lost");
+    node.stop().await;
+    tokio::time::timeout(LIMIT, guard.lost()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_locked_is_refused() {
+    let nodes = group(1, "naimi-trehel").await;
+    let error = |result: Result<_, LockError>| match result {
+        Ok(_) => panic!("it was granted"),
+        Err(error) => error.to_string(),
+    };
+    assert!(error(nodes[0].lock("a b").await.map(drop)).contains("no spaces"));
+    assert!(error(nodes[0].lock_all(&[]).await.map(drop)).contains("at least one"));
+    assert!(error(nodes[0].semaphore("a", 0).await.map(drop)).contains("1 to 64 permits"));
+}

@@ -1,0 +1,59 @@
+//! Groups on the loopback interface.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use catraca_node::{Config, Member, Namespace, Node};
+use tokio::net::TcpListener;
+
+/// A listener of the system's choice and its address.
+pub(crate) async fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+/// The configurations of `count` members called a, b, c, at these addresses.
+pub(crate) fn configs(addresses: &[String], algorithm: &str) -> Vec<Config> {
+    let name = |index: usize| char::from(b'a' + index as u8).to_string();
+    let member = |(index, address): (usize, &String)| Member {
+        name: name(index),
+        address: address.clone(),
+        cluster: None,
+    };
+    let members: Vec<Member> = addresses.iter().enumerate().map(member).collect();
+    let config = |index| {
+        let mut config = Config::new(&name(index), members.clone());
+        config.namespaces.push(Namespace {
+            pattern: "*".to_string(),
+            algorithm: algorithm.to_string(),
+            resources: 64,
+        });
+        config
+    };
+    (0..addresses.len()).map(config).collect()
+}
+
+/// So many listeners, and their addresses.
+pub(crate) async fn listeners(count: usize) -> (Vec<TcpListener>, Vec<String>) {
+    let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (listener, address) = listener().await;
+        listeners.push(listener);
+        addresses.push(address);
+    }
+    (listeners, addresses)
+}
+
+/// A node at each listener.
+pub(crate) async fn group_of(configs: Vec<Config>, listeners: Vec<TcpListener>) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for (config, listener) in configs.into_iter().zip(listeners) {
+        nodes.push(Node::start_at(config, listener).await.unwrap());
+    }
+    nodes
+}
+
+/// A group of `count` nodes that guard everything with `algorithm`.
+pub(crate) async fn group(count: usize, algorithm: &str) -> Vec<Node> {
+    let (listeners, addresses) = listeners(count).await;
+    group_of(configs(&addresses, algorithm), listeners).await
+}
