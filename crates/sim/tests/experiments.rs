@@ -88,6 +88,14 @@ fn the_comments_of_the_experiments_are_true() {
     assert_eq!((crash.waiting, crash.end), (4, catraca_sim::End::Violation));
     let clusters = report("clusters.toml");
     assert!(clusters.response_mean > Some(40.0), "{clusters:?}");
+    let raymond = report("s4-raymond.toml");
+    assert_eq!((raymond.entries, raymond.waiting, raymond.time), (94, 1, 75.0));
+    let robust = report("s4-robust.toml");
+    assert_eq!((robust.entries, robust.waiting), (402, 0));
+    let late = report("robust-late-detector.toml");
+    assert!(late.longest_wait > 40.0 && late.entries > 20, "{late:?}");
+    let wrong = report("robust-wrong-detector.toml").violation.unwrap().what;
+    assert!(wrong.contains("node 3 was taken for crashed by node 1 at 5.5"), "{wrong}");
     let schedule = report("schedule.toml");
     assert_eq!((schedule.messages, schedule.longest_wait), (12, 4.5));
 }
