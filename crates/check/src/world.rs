@@ -155,9 +155,9 @@ impl<A: Algorithm> World<A> {
         &self.suspicions
     }
 
-    /// Whether `node` has not crashed.
+    /// Whether `node` has not crashed. One that does not exist cannot crash either.
     pub fn is_alive(&self, node: NodeId) -> bool {
-        self.applications[node.index()].alive
+        self.applications.get(node.index()).is_none_or(|app| app.alive)
     }
 
     /// Whether nobody has crashed.
