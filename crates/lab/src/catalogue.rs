@@ -22,7 +22,9 @@ files![
     "maekawa-plane",
     "partition",
     "raymond-million",
+    "s0-clusters",
     "s0-path-reversal",
+    "s0-teams",
     "s2-table",
     "schedule",
 ];
