@@ -147,7 +147,7 @@ pub(crate) fn colour(index: usize) -> &'static str {
 }
 
 fn line_style(index: usize) -> String {
-    let dashes = DASHES[(index + index / PALETTE.len()) % DASHES.len()];
+    let dashes = DASHES[(index + 2 * (index / PALETTE.len())) % DASHES.len()];
     format!(r#"stroke="{}" stroke-width="2" stroke-dasharray="{dashes}""#, colour(index))
         .replace(r#" stroke-dasharray="""#, "")
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use catraca_lab::{Experiment, FILES, Results, all, find};
+use catraca_lab::{Experiment, FILES, Results, all, find, page};
 use catraca_sim::{End, Report};
 
 /// Runs are made so small here.
@@ -37,6 +37,7 @@ fn report(name: &str) -> Report {
 
 #[test]
 fn every_experiment_runs_breaks_exactly_what_it_should_and_draws_its_pictures() {
+    let mut finished = Vec::new();
     for experiment in all().unwrap() {
         let experiment = small(&experiment.name);
         let results = measured(&experiment, 2);
@@ -60,7 +61,13 @@ fn every_experiment_runs_breaks_exactly_what_it_should_and_draws_its_pictures() 
         for drawn in &pictures {
             assert!(!drawn.picture.svg().contains(">no data<"), "{} is empty", drawn.file);
         }
+        finished.push((experiment, results, pictures));
     }
+    let html = page(&finished);
+    let pictures: usize = finished.iter().map(|(.., pictures)| pictures.len()).sum();
+    assert_eq!(html.matches("<svg").count(), pictures);
+    let runs: usize = finished.iter().map(|(experiment, ..)| experiment.runs.len()).sum();
+    assert_eq!(html.matches("catraca sim --algorithm").count(), runs);
 }
 
 #[test]
