@@ -134,6 +134,7 @@ fn many_crashes() -> Result<()> {
         .with("k", 16)
         .with("test-interval", 1)
         .with("test-timeout", 0.04)
+        .with("news", "immediate")
         .with("ack-timeout", 0.18)
         .with("network.delay", 0.01)
         .with("workload.think", 0.1)

@@ -1,11 +1,12 @@
 //! `cargo xtask claims`: every quantitative claim of the papers beside what runs show.
 //!
 //! The claims are data: what a paper says, how it is measured, the verdict that is on record and
-//! one sentence about it. The runs decide anew each time. If they disagree with the verdict on
+//! one sentence about it. Those about figures are in the files of `experiments/`; those that an
+//! exhaustive search settles are here. The runs decide anew each time. If they disagree with the verdict on
 //! record, the chore fails, so that no sentence outlives its evidence.
 
 mod exhausted;
-mod figures;
+mod experiments;
 mod page;
 mod s2;
 
@@ -31,7 +32,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One line of the page, measured.
+/// One line of the page that an exhaustive search settled.
 struct Finding {
     section: &'static str,
     says: &'static str,
@@ -46,7 +47,7 @@ fn settle(says: &str, on_record: Verdict, found: Verdict, measured: &str) -> Res
     if on_record != found {
         bail!(
             "the claim '{says}' is on record as {on_record}, but runs say {found} ({measured}); \
-             look into it and rewrite its line in xtask/src/claims"
+             look into it and rewrite its line in experiments/ or xtask/src/claims"
         );
     }
     Ok(found)

@@ -313,10 +313,10 @@ impl Algorithm for RobustK {
 impl Registered for RobustK {
     const ENTRY: Entry = Entry {
         name: "robust-k",
-        title: "Rodrigues, Duarte and Arantes, 2013: k holders, up to N-1 crashes",
+        title: "Rodrigues, Duarte and Arantes: k holders, up to N-1 crashes",
         family: Family::Permission,
         channels: Channels::Any,
-        messages: "2(N-1) to 3(N-1), and the detector's",
+        messages: "2(N-1) to 3(N-1)",
         delay: "T",
         fence: "(time, id) of the request; unique",
         source: "S4 4",

@@ -8,7 +8,7 @@ use stateright::Model;
 use crate::explore::Violation;
 use crate::model::GroupModel;
 use crate::property;
-use crate::world::{Action, World};
+use crate::world::{Taken, World};
 
 /// Walks `path` (which action to take in each world) and records it.
 pub(crate) fn violation<A: Algorithm>(
@@ -25,10 +25,10 @@ pub(crate) fn violation<A: Algorithm>(
         model.actions(&walk.world, &mut actions);
         let at = index as u64 + 1;
         match walk.world.take(actions[choice], &model.claims) {
-            Some((node, input)) => {
+            Taken::Step(node, input) => {
                 walk.step(at, node, input);
             }
-            None => walk.crash(at, actions[choice]),
+            Taken::Crash(node) => walk.crash(at, node),
         }
         walk.lose(at);
     }
@@ -93,11 +93,9 @@ impl<'a, A: Algorithm> Walk<'a, A> {
         effects
     }
 
-    fn crash(&mut self, at: u64, action: Action) {
-        if let Action::Crash(node) = action {
-            self.world.bury(node, self.model.remains(node));
-            self.events.push(Event::Crash { at, node });
-        }
+    fn crash(&mut self, at: u64, node: NodeId) {
+        self.world.bury(node, self.model.remains(node));
+        self.events.push(Event::Crash { at, node });
     }
 
     /// What is on its way to a crashed node never arrives.

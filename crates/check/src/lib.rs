@@ -75,4 +75,4 @@ pub use claims::Claims;
 pub use explore::{Options, Progress, Report, Verdict, Violation, check, check_group};
 pub use model::GroupModel;
 pub use network::{Network, UnknownNetwork};
-pub use world::{Action, Application, Fault, Suspicion, World};
+pub use world::{Action, Application, Fault, Suspicion, Taken, World};

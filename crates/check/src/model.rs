@@ -6,7 +6,7 @@ use stateright::{Model, Property};
 use crate::Network;
 use crate::claims::Claims;
 use crate::property;
-use crate::world::{Action, World};
+use crate::world::{Action, Taken, World};
 
 /// A group of nodes of `A`, their applications and the network between them.
 pub struct GroupModel<A: Algorithm> {
@@ -64,15 +64,14 @@ impl<A: Algorithm> Model for GroupModel<A> {
 
     fn next_state(&self, world: &World<A>, action: Action) -> Option<World<A>> {
         let mut next = world.clone();
-        let Some((node, input)) = next.take(action, &self.claims) else {
-            if let Action::Crash(node) = action {
-                next.bury(node, self.remains(node));
+        match next.take(action, &self.claims) {
+            Taken::Step(node, input) => {
+                let mut out = Effects::new();
+                next.step(&self.config, node, input, &mut out);
+                next.carry_out(self.network, &self.claims, node, &mut out);
             }
-            return Some(next);
-        };
-        let mut out = Effects::new();
-        next.step(&self.config, node, input, &mut out);
-        next.carry_out(self.network, &self.claims, node, &mut out);
+            Taken::Crash(node) => next.bury(node, self.remains(node)),
+        }
         Some(next)
     }
 

@@ -71,6 +71,15 @@ pub enum Action {
     Suspect(usize),
 }
 
+/// What becomes of an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken<M> {
+    /// This node is given this input.
+    Step(NodeId, Input<M>),
+    /// This node has crashed.
+    Crash(NodeId),
+}
+
 /// What the detector will still tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suspicion {
@@ -155,9 +164,9 @@ impl<A: Algorithm> World<A> {
         &self.suspicions
     }
 
-    /// Whether `node` has not crashed.
+    /// Whether `node` has not crashed. One that does not exist cannot crash either.
     pub fn is_alive(&self, node: NodeId) -> bool {
-        self.applications[node.index()].alive
+        self.applications.get(node.index()).is_none_or(|app| app.alive)
     }
 
     /// Whether nobody has crashed.
@@ -218,39 +227,38 @@ impl<A: Algorithm> World<A> {
     }
 
     /// The first half of a step: takes what `action` uses up out of the world and says which node
-    /// is given what; nobody is given anything by a crash. The action is one that
-    /// [`actions`](Self::actions) listed for this world.
-    pub fn take(&mut self, action: Action, claims: &Claims) -> Option<(NodeId, Input<A::Message>)> {
-        Some(match action {
+    /// is given what. The action is one that [`actions`](Self::actions) listed for this world.
+    pub fn take(&mut self, action: Action, claims: &Claims) -> Taken<A::Message> {
+        match action {
             Action::Request(node) => {
                 let app = &mut self.applications[node.index()];
                 app.phase = Phase::Waiting;
                 app.remaining -= 1;
                 app.claim = claims.of_request(node, app.remaining);
-                (node, Input::Request(claims.claim(app.claim).clone()))
+                Taken::Step(node, Input::Request(claims.claim(app.claim).clone()))
             }
             Action::Release(node) => {
                 let app = &mut self.applications[node.index()];
                 (app.phase, app.claim) = (Phase::Idle, 0);
-                (node, Input::Release)
+                Taken::Step(node, Input::Release)
             }
             Action::Deliver(place) => {
                 let Envelope { from, to, message } = self.in_flight.remove(place);
-                (to, Input::Message { from, message })
+                Taken::Step(to, Input::Message { from, message })
             }
             Action::Fire(place) => {
                 let (node, tag) = self.timers.remove(place);
-                (node, Input::Timer(tag))
+                Taken::Step(node, Input::Timer(tag))
             }
             Action::Suspect(place) => {
                 let Suspicion { observer, suspect } = self.suspicions.remove(place);
-                (observer, Input::Suspect(suspect))
+                Taken::Step(observer, Input::Suspect(suspect))
             }
             Action::Crash(node) => {
                 self.crash(node);
-                return None;
+                Taken::Crash(node)
             }
-        })
+        }
     }
 
     /// `node` is no longer inside and no longer waits; what was on its way to it is lost, what it

@@ -54,6 +54,9 @@ fn json_and_diagram_are_written() {
     assert_eq!(folder.names(), ["run.json", "run.svg"]);
 }
 
+/// A group that brings its own detector.
+const ROBUST: &[&str] = &["--algorithm", "robust-k", "--test-interval", "4", "--test-timeout", "3"];
+
 /// For every key: what else the run needs, a wrong value for the file, a right one for the flag.
 const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("algorithm", &[], "nope", "lamport"),
@@ -62,6 +65,11 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("clusters", &[], "2,0", "2x4"),
     ("max-preempt", &["--algorithm", "bertier"], "x", "3"),
     ("proxies", &["--algorithm", "bertier", "--clusters", "2,1"], "x", "1,2"),
+    ("k", &["--algorithm", "robust-k"], "0", "2"),
+    ("test-interval", &["--algorithm", "robust-k", "--test-timeout", "3"], "x", "4"),
+    ("test-timeout", &["--algorithm", "robust-k", "--test-interval", "4"], "5", "3"),
+    ("news", ROBUST, "slow", "immediate"),
+    ("ack-timeout", ROBUST, "0", "9"),
     ("tree", &["--algorithm", "raymond", "--nodes", "3"], "bush", "-,0,0"),
     ("quorum", &["--algorithm", "maekawa"], "square", "grid"),
     ("mutant", &[], "nope", "release-not-sent"),
@@ -69,6 +77,7 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("workload.arrivals", &[], "often", "serial"),
     ("workload.think", &[], "-1", "exp:2"),
     ("workload.rounds", &[], "0", "2"),
+    ("workload.requesters", &[], "0..9", "1,2"),
     ("workload.pause", &["--arrivals", "serial"], "long", "2"),
     ("workload.rate", &["--arrivals", "open"], "nan", "0.5"),
     ("workload.burst", &["--arrivals", "bursts", "--every", "9"], "0", "2"),

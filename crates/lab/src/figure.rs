@@ -75,6 +75,17 @@ pub const FIGURES: &[Named] = &[
     named("throughput_of_bound", "of bound", "throughput as a part of 1/(T+E)", |_, report| report.throughput_of_bound),
     named("fairness", "Jain", "fairness between nodes (Jain)", |_, report| report.fairness),
     named("cluster_fairness", "Jain cl.", "fairness between clusters (Jain)", |_, report| report.cluster_fairness),
+    named("cluster_response_ratio", "ratio", "longest mean response of a cluster, in the shortest", |_, report| report.cluster_response_ratio),
+    named("wait_in_use", "in use", "waiting while a wanted resource is in use", |_, report| report.wait_in_use),
+    named("wait_in_line", "in line", "waiting while an earlier request wants one too", |_, report| report.wait_in_line),
+    named("wait_rest", "rest", "the rest of waiting: messages, and locks that nobody uses", |_, report| report.wait_rest),
+    named("wait_rest_share", "rest share", "the part of waiting that is the rest", |_, report| rest_share(report)),
+    named("single_response_mean", "resp 1", "mean response time of requests for one resource", |_, report| report.single_response_mean),
+    named("single_response_p99", "p99 1", "99th percentile of requests for one resource", |_, report| report.single_response_p99),
+    named("several_response_mean", "resp 2+", "mean response time of requests for several resources", |_, report| report.several_response_mean),
+    named("several_response_p99", "p99 2+", "99th percentile of requests for several resources", |_, report| report.several_response_p99),
+    named("one_taken_share", "one taken", "share of requests for several of which exactly one was taken", |_, report| report.one_taken_share),
+    named("one_taken_response_mean", "resp o.t.", "mean response time of requests of which exactly one was taken", |_, report| report.one_taken_response_mean),
     named("concurrency", "inside", "nodes inside at the same time", |_, report| report.concurrency),
     named("concurrency_possible", "possible", "nodes that could have been inside", |_, report| report.concurrency_possible),
     named("most_bypasses", "bypass", "most requests that overtook one", |_, report| Some(report.most_bypasses.into())),
@@ -194,6 +205,12 @@ fn load(setup: &Setup) -> Option<Load> {
 
 fn theory(setup: &Setup) -> Option<Theory> {
     setup.spec.theory(load(setup)?).ok()
+}
+
+fn rest_share(report: &Report) -> Option<f64> {
+    let rest = report.wait_rest?;
+    let whole = rest + report.wait_in_use? + report.wait_in_line?;
+    (whole > 0.0).then(|| rest / whole)
 }
 
 fn s2_messages(setup: &Setup) -> Option<f64> {

@@ -66,6 +66,10 @@ fn read_keys(
             toml::Value::Table(inner) if KEYS.iter().any(|key| key.path.starts_with(&section)) => {
                 read_keys(&place, &section, inner, dimensions)?;
             }
+            toml::Value::Table(_) if !prefix.is_empty() => {
+                let what = "must be a list of values; give variants a name that is no section";
+                return Err(wrong(place, what));
+            }
             toml::Value::Table(variants) => {
                 dimensions.push(named_variants(&place, name, variants)?);
             }
@@ -286,8 +290,9 @@ mod tests {
         assert_eq!(error("workload.hodl = [1]"), "there is no key 'workload.hodl'");
         assert!(error("nodes = []").contains("give at least one value"));
         assert!(error("nodes = 3").contains("a list of values, or a table of variants"));
+        assert!(error("network.fast = {}").contains("a name that is no section"));
         assert!(error("load.low = 3").contains("experiment.vary.load.low: must be a table"));
-        assert!(error("nodes = [1]\nrun.nodes.a = {}").contains("'nodes' is varied twice"));
+        assert!(error("hold.a = {}\nworkload.hold = [1]").contains("'hold' is varied twice"));
     }
 
     #[test]

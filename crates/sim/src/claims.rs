@@ -14,22 +14,36 @@ pub const MAX_SKEW: f64 = 100.0;
 /// How often a popular resource may come up again before the draw is made among the rest only.
 const TRIES: u32 = 16;
 
-/// How many resources a request asks for, each number of the range equally likely.
+/// The most sizes that can have weights.
+const MOST_SIZES: usize = 4;
+
+/// How many resources a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClaimSize {
-    from: u32,
-    to: u32,
+pub struct ClaimSize(Sizes);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sizes {
+    /// Each number of the range is equally likely.
+    Range(u32, u32),
+    /// Each of the first so many sizes is as likely as its weight says.
+    Weighted([(u32, u32); MOST_SIZES], usize),
 }
 
 /// Why a text is no size of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimSizeError {
     /// Not one of the forms.
-    #[error("'{0}' is no number of resources: say 1, or a range as in 1..3")]
+    #[error(
+        "'{0}' is no number of resources: say 1, a range as in 1..3, or sizes with weights as in \
+         1:7,5:3"
+    )]
     Form(String),
     /// A claim for nothing.
     #[error("'{0}' asks for nothing: ask for at least 1 resource, as in 1 or 1..3")]
     Nothing(String),
+    /// More sizes with weights than can be kept.
+    #[error("'{0}' has too many sizes: give at most {MOST_SIZES}")]
+    TooMany(String),
     /// A range that ends before it begins.
     #[error("'{0}' ends before it begins: put the smaller number first")]
     Backwards(String),
@@ -37,11 +51,53 @@ pub enum ClaimSizeError {
 
 impl ClaimSize {
     /// One resource.
-    pub const ONE: ClaimSize = ClaimSize { from: 1, to: 1 };
+    pub const ONE: ClaimSize = ClaimSize(Sizes::Range(1, 1));
 
     /// The most that a request may ask for.
     pub fn most(self) -> u32 {
-        self.to
+        match &self.0 {
+            Sizes::Range(_, to) => *to,
+            Sizes::Weighted(sizes, count) => {
+                sizes[..*count].iter().map(|(size, _)| *size).max().unwrap_or(1)
+            }
+        }
+    }
+
+    fn draw(self, random: &mut Random) -> u32 {
+        match self.0 {
+            Sizes::Range(from, to) if from == to => from,
+            Sizes::Range(from, to) => from + random.below(u64::from(to - from) + 1) as u32,
+            Sizes::Weighted(sizes, count) => {
+                let sizes = &sizes[..count];
+                let total: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
+                let mut drawn = random.below(total);
+                let chosen = sizes.iter().find(|(_, weight)| {
+                    let is_here = drawn < u64::from(*weight);
+                    drawn = drawn.saturating_sub(u64::from(*weight));
+                    is_here
+                });
+                chosen.map_or(1, |(size, _)| *size)
+            }
+        }
+    }
+
+    /// Reads sizes with weights, as in `1:7,5:3`.
+    fn weighted(text: &str) -> Result<Self, ClaimSizeError> {
+        let form = || ClaimSizeError::Form(text.to_string());
+        let mut sizes = [(0, 0); MOST_SIZES];
+        let mut count = 0;
+        for part in text.split(',') {
+            let (size, weight) = part.split_once(':').ok_or_else(form)?;
+            let number = |part: &str| part.trim().parse::<u32>().map_err(|_| form());
+            let (size, weight) = (number(size)?, number(weight)?);
+            if size == 0 || weight == 0 {
+                return Err(ClaimSizeError::Nothing(text.to_string()));
+            }
+            *sizes.get_mut(count).ok_or_else(|| ClaimSizeError::TooMany(text.to_string()))? =
+                (size, weight);
+            count += 1;
+        }
+        Ok(ClaimSize(Sizes::Weighted(sizes, count)))
     }
 }
 
@@ -49,6 +105,9 @@ impl FromStr for ClaimSize {
     type Err = ClaimSizeError;
 
     fn from_str(text: &str) -> Result<Self, ClaimSizeError> {
+        if text.contains(':') {
+            return ClaimSize::weighted(text);
+        }
         let (from, to) = text.split_once("..").unwrap_or((text, text));
         let number =
             |part: &str| part.trim().parse().map_err(|_| ClaimSizeError::Form(text.to_string()));
@@ -56,17 +115,20 @@ impl FromStr for ClaimSize {
         match (from, to) {
             (from, to) if to < from => Err(ClaimSizeError::Backwards(text.to_string())),
             (0, _) => Err(ClaimSizeError::Nothing(text.to_string())),
-            (from, to) => Ok(ClaimSize { from, to }),
+            (from, to) => Ok(ClaimSize(Sizes::Range(from, to))),
         }
     }
 }
 
 impl fmt::Display for ClaimSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.from == self.to {
-            write!(f, "{}", self.from)
-        } else {
-            write!(f, "{}..{}", self.from, self.to)
+        match &self.0 {
+            Sizes::Range(from, to) if from == to => write!(f, "{from}"),
+            Sizes::Range(from, to) => write!(f, "{from}..{to}"),
+            Sizes::Weighted(sizes, count) => {
+                let parts = sizes[..*count].iter().map(|(size, weight)| format!("{size}:{weight}"));
+                f.write_str(&parts.collect::<Vec<_>>().join(","))
+            }
         }
     }
 }
@@ -116,9 +178,7 @@ impl ClaimSource {
 
     /// A set of different resources.
     pub(crate) fn draw(&mut self, random: &mut Random) -> Claim {
-        let ClaimSize { from, to } = self.size;
-        let spread = u64::from(to - from);
-        let size = if spread == 0 { from } else { from + random.below(spread + 1) as u32 };
+        let size = self.size.draw(random);
         self.drawn.wipe();
         let places = self.resources - size..self.resources;
         Claim::of(places.map(|last| ResourceId(self.draw_one(last, random))))
@@ -181,7 +241,7 @@ mod tests {
 
     #[test]
     fn sizes_read_back_as_they_are_written() {
-        for text in ["1", "1..3"] {
+        for text in ["1", "1..3", "1:7,5:3"] {
             assert_eq!(text.parse::<ClaimSize>().unwrap().to_string(), text);
         }
     }
@@ -192,9 +252,13 @@ mod tests {
         assert!(error("0").contains("at least 1 resource"));
         assert!(error("0..2").contains("at least 1 resource"));
         assert!(error("3..1").contains("put the smaller number first"));
-        for text in ["", "x", "1..", "-1", "1.5", "1..x"] {
-            assert!(error(text).contains("say 1, or a range as in 1..3"), "{text}");
+        for text in ["", "x", "1..", "-1", "1.5", "1..x", "1:x"] {
+            assert!(error(text).contains("say 1, a range as in 1..3"), "{text}");
         }
+        assert!(error("1:7,5").contains("weights as in 1:7,5:3"));
+        assert!(error("1:7,0:3").contains("at least 1 resource"));
+        assert!(error("1:0").contains("at least 1 resource"));
+        assert!(error("1:1,2:1,3:1,4:1,5:1").contains("at most 4"));
     }
 
     #[test]
@@ -205,6 +269,17 @@ mod tests {
         (0..9000).for_each(|_| sizes[source.draw(&mut random).resources().len()] += 1);
         assert_eq!(sizes[0], 0);
         assert!(sizes[1..].iter().all(|size| (2800..3200).contains(size)), "{sizes:?}");
+    }
+
+    #[test]
+    fn sizes_with_weights_are_as_likely_as_those_say() {
+        let size: ClaimSize = "1:7,5:3".parse().unwrap();
+        assert_eq!(size.most(), 5);
+        let mut source = ClaimSource::new(Claims { size, skew: 1.0 }, 8);
+        let (mut random, mut sizes) = (Random::new(1), [0; 6]);
+        (0..10_000).for_each(|_| sizes[source.draw(&mut random).resources().len()] += 1);
+        assert_eq!(sizes[1] + sizes[5], 10_000);
+        assert!((6800..7200).contains(&sizes[1]), "{sizes:?}");
     }
 
     #[test]

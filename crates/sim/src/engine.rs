@@ -229,7 +229,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         for (node, claim) in self.setup.spec.start.holders() {
             self.expect(Time::ZERO, |sim| sim.capacity.enter(node, claim));
             if let Some(sets) = &mut self.sets {
-                sets.concurrency.enter(Time::ZERO, node, claim);
+                sets.enter(Time::ZERO, node, claim);
             }
             let hold = self.setup.workload.hold.sample(&mut self.random);
             self.queue.push(hold, Event::Release(node));
@@ -314,16 +314,17 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         self.expect(now, |sim| sim.capacity.enter(node, &claim));
         self.expect(now, |sim| sim.fences.grant(&claim, fence));
         self.expect(now, |sim| sim.bypass.enter(node));
-        self.metrics.enter(now, asked_at);
+        let cluster = self.setup.clusters.as_ref().map(|clusters| clusters.of(node));
+        self.metrics.enter(now, asked_at, cluster);
         if let Some(sets) = &mut self.sets {
-            sets.concurrency.enter(now, node, &claim);
+            sets.enter(now, node, &claim);
         }
         self.entered += 1;
         if self.entered == self.setup.warmup {
             self.metrics.reset(now);
             self.bypass.reset();
             if let Some(sets) = &mut self.sets {
-                sets.concurrency.reset(now);
+                sets.reset(now);
             }
             self.sites.iter_mut().for_each(|site| site.entries = 0);
         }

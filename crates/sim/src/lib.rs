@@ -41,6 +41,7 @@ mod report;
 mod scenario;
 mod setup;
 mod time;
+mod waits;
 mod workload;
 
 pub use claims::{ClaimSize, ClaimSizeError, Claims, MAX_SKEW};

@@ -15,6 +15,8 @@ pub(crate) struct Metrics {
     pub(crate) between: u64,
     response: Histogram<u64>,
     response_total: u128,
+    /// For each cluster that somebody entered from: its responses added up, and how many.
+    by_cluster: Vec<(u128, u64)>,
     longest_response: Time,
     longest_wait: Time,
     delay_total: u128,
@@ -36,6 +38,7 @@ impl Metrics {
             between: 0,
             response,
             response_total: 0,
+            by_cluster: Vec::new(),
             longest_response: Time::ZERO,
             longest_wait: Time::ZERO,
             delay_total: 0,
@@ -50,8 +53,17 @@ impl Metrics {
         *self = Metrics { since: now, left_at, ..Metrics::new(self.sent.len()) };
     }
 
-    pub(crate) fn enter(&mut self, now: Time, asked_at: Time) {
+    /// A node of `cluster`, where there are clusters, enters.
+    pub(crate) fn enter(&mut self, now: Time, asked_at: Time, cluster: Option<u32>) {
         let response = now - asked_at;
+        if let Some(cluster) = cluster {
+            let cluster = cluster as usize;
+            if cluster >= self.by_cluster.len() {
+                self.by_cluster.resize(cluster + 1, (0, 0));
+            }
+            let (total, count) = &mut self.by_cluster[cluster];
+            (*total, *count) = (*total + u128::from(response.0), *count + 1);
+        }
         self.entries += 1;
         // The histogram grows by itself: recording cannot fail.
         self.response.record(response.0).ok();
@@ -83,6 +95,15 @@ impl Metrics {
 
     pub(crate) fn mean_response(&self) -> Option<f64> {
         mean(self.response_total, self.entries)
+    }
+
+    /// The longest mean response of a cluster, in that of the shortest.
+    pub(crate) fn cluster_response_ratio(&self) -> Option<f64> {
+        let means: Vec<f64> =
+            self.by_cluster.iter().filter_map(|&(total, count)| mean(total, count)).collect();
+        let shortest = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let longest = means.iter().copied().fold(0.0, f64::max);
+        (means.len() > 1 && shortest > 0.0).then(|| longest / shortest)
     }
 
     pub(crate) fn response_p99(&self) -> Option<f64> {
@@ -127,18 +148,28 @@ mod tests {
     fn a_delay_counts_only_if_somebody_waited_at_the_release() {
         let mut metrics = Metrics::new(0);
         metrics.leave(Time::units(1), false);
-        metrics.enter(Time::units(9), Time::units(8));
+        metrics.enter(Time::units(9), Time::units(8), None);
         assert_eq!(metrics.mean_delay(), None);
         metrics.leave(Time::units(10), true);
-        metrics.enter(Time::units(12), Time::units(8));
+        metrics.enter(Time::units(12), Time::units(8), None);
         assert_eq!(metrics.mean_delay(), Some(2.0));
         assert_eq!(metrics.mean_response(), Some(2.5));
     }
 
     #[test]
+    fn clusters_are_compared_by_their_mean_responses() {
+        let mut metrics = Metrics::new(0);
+        metrics.enter(Time::units(3), Time::units(1), Some(2));
+        assert_eq!(metrics.cluster_response_ratio(), None, "there is one only");
+        metrics.enter(Time::units(9), Time::units(5), Some(0));
+        metrics.enter(Time::units(9), Time::units(1), Some(0));
+        assert_eq!(metrics.cluster_response_ratio(), Some(3.0));
+    }
+
+    #[test]
     fn the_99th_percentile_is_never_above_the_longest_response() {
         let mut metrics = Metrics::new(0);
-        metrics.enter(Time(1_234_567), Time::ZERO);
+        metrics.enter(Time(1_234_567), Time::ZERO, None);
         assert!(metrics.response.value_at_quantile(0.99) > 1_234_567, "the histogram rounds up");
         assert_eq!(metrics.response_p99(), Some(1.234567));
         // A wait that was not served is no response.

@@ -62,6 +62,26 @@ pub struct Report {
     pub fairness: Option<f64>,
     /// Jain's index over the entries per living member of each cluster, where there are clusters.
     pub cluster_fairness: Option<f64>,
+    /// The longest mean time from request to entry of a cluster, in that of the shortest.
+    pub cluster_response_ratio: Option<f64>,
+    /// The mean time of a wait in which a wanted resource is in use, where there are several.
+    pub wait_in_use: Option<f64>,
+    /// The same in which none is in use, but wanted by a request that came earlier.
+    pub wait_in_line: Option<f64>,
+    /// The same of the rest: messages, and locks that somebody has but does not use.
+    pub wait_rest: Option<f64>,
+    /// Mean time from request to entry of requests for one resource, where there are several.
+    pub single_response_mean: Option<f64>,
+    /// 99 % of them came within this time after the request.
+    pub single_response_p99: Option<f64>,
+    /// Mean time from request to entry of requests for several resources.
+    pub several_response_mean: Option<f64>,
+    /// 99 % of them came within this time after the request.
+    pub several_response_p99: Option<f64>,
+    /// The share of the requests for several resources of which exactly one was taken.
+    pub one_taken_share: Option<f64>,
+    /// Mean time from request to entry of those.
+    pub one_taken_response_mean: Option<f64>,
     /// The mean number of nodes inside at the same time, where there are several resources.
     pub concurrency: Option<f64>,
     /// The mean number that could have been inside, by a greedy choice of waiting requests.

@@ -148,3 +148,24 @@ fn the_cost_of_the_detector_grows_as_the_logarithm_of_the_group() {
         assert_eq!(tests, [expected, expected, 0], "{nodes}");
     }
 }
+
+/// The messages of S4's experiment by kind: requests, replies, acks, tests, answers.
+fn s4(file: &str, news: Option<&str>) -> Vec<u64> {
+    let path = format!("{}/../../experiments/{file}", env!("CARGO_MANIFEST_DIR"));
+    let mut scenario = Scenario::from_toml(&std::fs::read_to_string(path).unwrap()).unwrap();
+    if let Some(news) = news {
+        scenario = scenario.with("news", news.to_string());
+    }
+    figures(&scenario).by_kind.into_iter().map(|(_, count)| count).collect()
+}
+
+/// Reference: S4, section 5.1. The paper has 1,425 requests and 1,265 replies for Raymond; 3,007
+/// requests, 2,958 acks, 2,919 replies, 5,100 tests and 2,348 answers for the robust algorithm.
+#[test]
+fn paper_the_messages_of_the_experiment() {
+    assert_eq!(s4("s4-raymond.toml", None), [1_485, 1_316]);
+    let immediate = s4("s4-robust.toml", None);
+    assert_eq!(immediate, [3_197, 3_190, 3_179, 5_074, 2_340, 268]);
+    let rounds = s4("s4-robust.toml", Some("rounds"));
+    assert_eq!(rounds, [6_540, 3_099, 3_081, 5_074, 2_340, 0]);
+}

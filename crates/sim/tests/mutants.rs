@@ -6,7 +6,7 @@
 
 mod watch;
 
-use catraca_algorithms::mutants::{Caught, Listed};
+use catraca_algorithms::mutants::{Caught, Listed, Setting};
 use catraca_algorithms::registry::{ENTRIES, mutants, setting};
 use catraca_sim::{Random, Scenario};
 
@@ -16,27 +16,25 @@ use watch::{correct, figures};
 const SEEDS: u64 = 3000;
 
 fn scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
-    let scenario = plain_scenario(algorithm, mutant, seed);
-    let setting = setting(algorithm, mutant);
-    let mut random = Random::new(seed);
-    let mut nodes = 2 + seed % 7;
-    let mut faulty = scenario;
-    if let Some(k) = setting.k {
-        nodes = nodes.max(k.into());
-        faulty = faulty.with("k", k);
+    let Setting { k, crashes } = setting(algorithm, mutant);
+    // Besides those who crash two are left, or nobody would notice.
+    let nodes = (2 + seed % 7).max(u64::from(crashes) + 2);
+    let mut scenario = plain_scenario(algorithm, mutant, seed).with("nodes", nodes);
+    if let Some(k) = k {
+        scenario = scenario.with("k", k);
     }
-    if setting.crashes > 0 {
-        nodes = nodes.max(u64::from(setting.crashes) + 2);
+    if crashes > 0 {
+        let mut random = Random::new(seed);
         let mut living: Vec<u64> = (0..nodes).collect();
         let mut crash = || {
             let node = living.remove(random.below(living.len() as u64) as usize);
             format!("crash {node} at {}.{}", random.below(20), random.below(10))
         };
-        let crashes = (0..setting.crashes).map(|_| crash()).collect();
-        faulty.set("faults.events", crashes).unwrap();
-        faulty = faulty.with("faults.detector", random.below(10));
+        let events = (0..crashes).map(|_| crash()).collect();
+        scenario.set("faults.events", events).unwrap();
+        scenario = scenario.with("faults.detector", random.below(10));
     }
-    faulty.with("nodes", nodes)
+    scenario
 }
 
 fn plain_scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {

@@ -276,3 +276,49 @@ fn claims_that_cannot_be_are_refused_with_the_remedy() {
     refused(request("2 at 1 for 0,,1"), "names no resource with ''");
     refused(request("2 at 1 for x"), "names no resource with 'x'");
 }
+
+#[test]
+fn the_parts_of_a_wait_add_up_and_one_lock_for_everything_costs_the_rest() {
+    let files = |algorithm: &str| {
+        let scenario = Scenario::new()
+            .with("algorithm", algorithm)
+            .with("nodes", 6)
+            .with("resources", 30)
+            .with("workload.claim", "1:7,5:3")
+            .with("workload.think", "exp:100")
+            .with("workload.hold", "exp:50")
+            .with("network.delay", "0.01")
+            .with("run.warmup", 50)
+            .with("run.entries", 2000);
+        correct(&scenario)
+    };
+    for algorithm in ["bouabdallah-laforest", "ordered:naimi-trehel", "naimi-trehel"] {
+        let report = files(algorithm);
+        let parts = [report.wait_in_use, report.wait_in_line, report.wait_rest];
+        let sum: f64 = parts.into_iter().flatten().sum();
+        let mean = report.response_mean.unwrap();
+        assert!((sum - mean).abs() < 1e-6 * mean, "{algorithm}: {parts:?} of {mean}");
+        let (single, several) = (report.single_response_mean, report.several_response_mean);
+        // Whoever wants one file only waits less, unless all wait for the same lock.
+        let is_one_lock = algorithm == "naimi-trehel";
+        assert!(is_one_lock || single < several, "{algorithm}: {single:?} {several:?}");
+        assert!(single > Some(0.0), "{algorithm}");
+        let one_taken = report.one_taken_share.unwrap();
+        assert!((0.05..0.95).contains(&one_taken), "{algorithm}: {one_taken}");
+    }
+    let (made_for_sets, one_lock) = (files("bouabdallah-laforest"), files("naimi-trehel"));
+    assert!(made_for_sets.wait_rest < Some(0.5), "{made_for_sets:?}");
+    assert!(one_lock.wait_rest > Some(20.0), "{one_lock:?}");
+    let single = Scenario::new().with("algorithm", "naimi-trehel");
+    assert_eq!(correct(&single).wait_rest, None, "with one resource there is nothing to part");
+}
+
+#[test]
+fn a_claim_with_weights_must_fit_into_the_resources() {
+    let scenario = Scenario::new()
+        .with("algorithm", "naimi-trehel")
+        .with("resources", 4)
+        .with("workload.claim", "1:7,5:3");
+    let error = scenario.setup().unwrap_err().to_string();
+    assert!(error.contains("'1:7,5:3' is more than there are resources (4)"), "{error}");
+}

@@ -56,6 +56,9 @@ impl Swarm {
             let random = random.join(",");
             return scenario.with("tree", self.one_of(&["binary", "star", "chain", &random]));
         }
+        if entry.parameters.contains(&"k") {
+            return scenario.with("k", 1 + self.below(nodes.into()));
+        }
         let plane = [7, 13, 31].contains(&nodes) && entry.parameters.contains(&"quorum");
         if plane { scenario.with("quorum", "plane") } else { scenario }
     }
@@ -150,7 +153,7 @@ fn the_swarm_reaches_every_kind_of_run() {
     for kind in ["serial", "open", "bursts"] {
         assert!(scenarios.iter().any(|one| one.value("workload.arrivals") == Some(kind)), "{kind}");
     }
-    for key in ["workload.rounds", "start", "quorum", "tree"] {
+    for key in ["workload.rounds", "start", "quorum", "tree", "k"] {
         assert!(scenarios.iter().any(|one| one.value(key).is_some()), "{key}");
     }
     let is_alone = |one: &Scenario| one.value("nodes") == Some("1");

@@ -2,30 +2,33 @@
 
 use anyhow::Result;
 
-use super::{Finding, exhausted, figures, s2};
+use super::{Finding, exhausted, experiments, s2};
 
 const HEAD: &str = "\
 # Claims and what runs say of them
 
 Written by `cargo xtask claims` from runs; do not edit. `cargo xtask test` fails if it is stale.
 
-N is the number of nodes, T the mean message delay, E the time inside; here T = E = 1, constant.
-Low load: one request at a time. High load: everybody asks again as soon as it leaves. Measured
-values are for N = 4, 16, 64, 256 and 1024, each with the claimed value in brackets; a formula holds
-if it is within 5 % from N = 16 on (10 % where S2 itself says 'about' or 'on average'). S2 is the chapter on mutual exclusion. Commands are to be run as
+S0 is a paper on token algorithms for version control, S2 the chapter on mutual exclusion. N is the
+number of nodes, T the mean message delay, E the time inside. Figures come from the experiments in
+`experiments/`; `catraca experiment NAME` shows all of their runs, tables and pictures. Each measured
+value is given with the run that it is of and with the claimed value in brackets. A formula holds if
+it is within 5 % (10 % where a paper itself says 'about' or 'on average'). Commands are to be run as
 `cargo run --release -- ...` in place of `catraca ...`.
 ";
 
 /// Measures everything and puts it into words.
 pub(super) fn text() -> Result<String> {
-    let rows = figures::measure()?;
     let mut text = HEAD.to_string();
-    text.push_str("\n## S2: figures\n\n");
-    let measured = s2::FIGURES.iter().map(|claim| claim.finding(&rows));
-    findings(&mut text, measured.collect::<Result<_>>()?);
+    let columns = ["section", "the paper says", "measured", "verdict", "why", "command"];
+    for (paper, rows) in experiments::by_paper()? {
+        text.push_str(&format!("\n## {paper}: figures\n\n"));
+        table(&mut text, &columns, rows);
+    }
     text.push_str("\n## S2: what an exhaustive search settles\n\n");
     let settled = s2::EXHAUSTED.iter().map(exhausted::Claim::finding);
-    findings(&mut text, settled.collect::<Result<_>>()?);
+    let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
+    table(&mut text, &columns, rows);
     text.push_str(
         "\n## Groups explored exhaustively\n\nEvery interleaving of every request, message and \
          release. Where a group has too many states, `cargo xtask soak` says how far it gets.\n\n",
@@ -45,19 +48,15 @@ pub(super) fn text() -> Result<String> {
     Ok(text)
 }
 
-fn findings(text: &mut String, findings: Vec<Finding>) {
-    let columns = ["section", "S2 says", "measured", "verdict", "why", "command"];
-    let row = |finding: Finding| {
-        vec![
-            finding.section.to_string(),
-            finding.says.to_string(),
-            finding.measured,
-            finding.verdict.to_string(),
-            finding.sentence.to_string(),
-            format!("`{}`", finding.command),
-        ]
-    };
-    table(text, &columns, findings.into_iter().map(row).collect());
+fn row(finding: Finding) -> Vec<String> {
+    vec![
+        finding.section.to_string(),
+        finding.says.to_string(),
+        finding.measured,
+        finding.verdict.to_string(),
+        finding.sentence.to_string(),
+        format!("`{}`", finding.command),
+    ]
 }
 
 fn table(text: &mut String, columns: &[&str], rows: Vec<Vec<String>>) {

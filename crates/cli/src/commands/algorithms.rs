@@ -33,7 +33,7 @@ impl Arguments {
 /// What the short names of the papers stand for.
 const SOURCES: &str = "\
 S0 is a paper on token algorithms for version control, S2 a textbook chapter on mutual exclusion,
-S3 a report on a coordinator over sockets";
+S3 a report on a coordinator over sockets, S4 a paper on robust k-mutual exclusion";
 
 fn list() -> Outcome {
     let mut table = Table::new(&[

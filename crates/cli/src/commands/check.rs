@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   catraca check all --nodes 2
   catraca check ricart-agrawala --requests 1
+  catraca check raymond-k --k 2 --crashes 1 --requests 1
   catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg";
 
 /// Explores every interleaving of a small group and says whether anything can go wrong.

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = value::at_least(1u32))]
     resources: Option<u32>,
-    /// How many of the resources a request asks for: 2 or 1..3.
+    /// How many of the resources a request asks for: 2, 1..3, or weighted as in 1:7,5:3.
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     claim: Option<ClaimSize>,
     /// How unequally popular the resources are: the exponent of Zipf's law.

@@ -24,7 +24,7 @@ impl<A: Algorithm> Simulation<'_, A> {
             Phase::Waiting => {
                 self.bypass.forget(node);
                 if let Some(sets) = &mut self.sets {
-                    sets.concurrency.forget(now, node);
+                    sets.give_up(now, node);
                 }
             }
             Phase::Inside => self.leave(now, node),

@@ -51,6 +51,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         let per_entry =
             |count: u64| (metrics.entries > 0).then(|| count as f64 / metrics.entries as f64);
         let concurrency = self.sets.as_ref().and_then(|sets| sets.concurrency.means(frame.window));
+        let waits = self.sets.as_ref().map(|sets| sets.waits.means()).unwrap_or_default();
         let throughput = frame.throughput(metrics.entries);
         let shares = self.sites.iter().filter(|site| site.alive).map(|site| site.entries.into());
         Report {
@@ -73,6 +74,16 @@ impl<A: Algorithm> Simulation<'_, A> {
             throughput_of_bound: throughput.map(|throughput| frame.of_bound(throughput)),
             fairness: jain(shares),
             cluster_fairness: self.cluster_fairness(),
+            cluster_response_ratio: metrics.cluster_response_ratio(),
+            wait_in_use: waits.in_use,
+            wait_in_line: waits.in_line,
+            wait_rest: waits.rest,
+            single_response_mean: waits.single,
+            single_response_p99: waits.single_p99,
+            several_response_mean: waits.several,
+            several_response_p99: waits.several_p99,
+            one_taken_share: waits.one_taken_share,
+            one_taken_response_mean: waits.one_taken,
             concurrency: concurrency.map(|(inside, _)| inside),
             concurrency_possible: concurrency.map(|(_, possible)| possible),
             most_bypasses: self.bypass.most(),

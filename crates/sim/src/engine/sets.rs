@@ -6,6 +6,8 @@ use super::Simulation;
 use crate::claims::ClaimSource;
 use crate::concurrency::Concurrency;
 use crate::setup::Setup;
+use crate::time::Time;
+use crate::waits::Waits;
 
 /// Kept only for runs on several resources: a run on one has nothing to choose.
 pub(super) struct Sets {
@@ -13,6 +15,7 @@ pub(super) struct Sets {
     claims: Vec<Claim>,
     source: ClaimSource,
     pub(super) concurrency: Concurrency,
+    pub(super) waits: Waits,
 }
 
 impl Sets {
@@ -24,7 +27,35 @@ impl Sets {
             claims: NodeId::all(spec.nodes).map(claim).collect(),
             source: ClaimSource::new(setup.workload.claims, resources),
             concurrency: Concurrency::new(resources),
+            waits: Waits::new(resources),
         })
+    }
+
+    pub(super) fn ask(&mut self, now: Time, node: NodeId, claim: &Claim) {
+        self.concurrency.ask(now, node, claim);
+        self.waits.ask(now, node, claim);
+    }
+
+    pub(super) fn enter(&mut self, now: Time, node: NodeId, claim: &Claim) {
+        self.concurrency.enter(now, node, claim);
+        self.waits.enter(now, node, claim);
+    }
+
+    pub(super) fn leave(&mut self, now: Time, claim: &Claim) {
+        self.concurrency.leave(now, claim);
+        self.waits.leave(now, claim);
+    }
+
+    /// `node` gives up waiting.
+    pub(super) fn give_up(&mut self, now: Time, node: NodeId) {
+        self.concurrency.forget(now, node);
+        self.waits.give_up(now, node, &self.claims[node.index()]);
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn reset(&mut self, now: Time) {
+        self.concurrency.reset(now);
+        self.waits.reset();
     }
 }
 

@@ -95,7 +95,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         self.bypass.ask(node);
         let claim = self.choose_claim(node, wish.claim);
         if let Some(sets) = &mut self.sets {
-            sets.concurrency.ask(now, node, &claim);
+            sets.ask(now, node, &claim);
         }
         self.step(now, node, Input::Request(claim), None);
     }
@@ -105,7 +105,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         let claim = self.claim_of(node);
         self.capacity.leave(node, &claim);
         if let Some(sets) = &mut self.sets {
-            sets.concurrency.leave(now, &claim);
+            sets.leave(now, &claim);
         }
         self.metrics.leave(now, self.bypass.waiting() > 0);
     }

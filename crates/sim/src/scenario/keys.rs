@@ -129,7 +129,7 @@ pub const KEYS: &[Key] = &[
         "workload.claim",
         "claim",
         "SIZE",
-        "How many resources a request asks for, 2 or 1..3 [default: 1]",
+        "How many resources a request asks for: 2, 1..3, or weighted as in 1:7,5:3 [default: 1]",
     ),
     one(
         "workload.skew",

@@ -209,9 +209,15 @@ fn conclusion(group: &[&Row]) -> Vec<String> {
         let least = sound.iter().filter_map(|row| figure(row)).min_by(f64::total_cmp)?;
         // Whoever is within a hundredth of the best is as good.
         let alike = |row: &&&Row| figure(row).is_some_and(|value| value <= least * 1.01 + 1e-9);
-        let names: Vec<&str> =
-            sound.iter().filter(alike).map(|row| row.job.spec().algorithm.as_str()).collect();
-        let names = if names.len() == sound.len() { "all".into() } else { names.join(", ") };
+        let (good, rest): (Vec<&&Row>, Vec<&&Row>) = sound.iter().partition(alike);
+        let names = |rows: &[&&Row]| {
+            rows.iter().map(|row| row.job.spec().algorithm.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let names = match rest.len() {
+            0 => "all".to_string(),
+            few if few < good.len() => format!("all but {}", names(&rest)),
+            _ => names(&good),
+        };
         Some(format!("{names} ({})", number(least)))
     };
     let messages = best(|row| row.report.messages_per_entry);
