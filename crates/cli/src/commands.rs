@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;
 pub(crate) mod coordinator;
+pub(crate) mod demo;
 pub(crate) mod experiment;
 pub(crate) mod process;
 pub(crate) mod replay;

@@ -44,6 +44,7 @@ enum Command {
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
     Process(commands::process::Arguments),
+    Demo(commands::demo::Arguments),
     Bench(commands::bench::Arguments),
     #[command(hide = true)]
     BenchPeer(commands::bench::peer::Arguments),
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
         Command::Process(arguments) => arguments.run(),
+        Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::BenchPeer(arguments) => arguments.run(),
     };

@@ -185,10 +185,7 @@ impl Lock {
     ) -> Admitted {
         let Place::Asking(ticket) = self.seats[seat].place else { return Admitted::Unasked };
         let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
-        let queued = match ticket {
-            Some(ticket) => self.waiting.remove_entry(&ticket),
-            None => self.waiting.pop_first(),
-        };
+        let queued = call(&mut self.waiting, ticket);
         let new = |(new, _): &mut (Ticket, Waiter)| ticket.is_none_or(|ticket| ticket == *new);
         let next = queued.or_else(|| newcomer.take_if(new));
         let Some((ticket, waiter)) = next else {
@@ -216,7 +213,7 @@ impl Lock {
             && !rules.sets
             && hold.handovers < rules.handovers
             && let Some(fence) = fence::pack(rules.epoch, hold.number, hold.handovers + 1)
-            && let Some((ticket, waiter)) = self.waiting.pop_first()
+            && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
             hold.handovers += 1;
             (hold.ticket, hold.owner, hold.since) = (ticket, waiter.owner, now());
@@ -229,7 +226,7 @@ impl Lock {
 
     /// The client with `ticket` no longer waits. Returns false if it was not waiting.
     pub(crate) fn forget(&mut self, ticket: Ticket) -> bool {
-        self.waiting.remove(&ticket).is_some()
+        call(&mut self.waiting, Some(ticket)).is_some()
     }
 
     /// The fence of `ticket`, if it is inside.
@@ -254,6 +251,22 @@ impl Lock {
     pub(crate) fn waiters(&self) -> impl Iterator<Item = (Ticket, &Waiter)> {
         self.waiting.iter().map(|(&ticket, waiter)| (ticket, waiter))
     }
+}
+
+/// Takes `ticket` out of the queue, or else the first. An empty queue gives its memory back: there
+/// may be very many of them.
+fn call(
+    waiting: &mut BTreeMap<Ticket, Waiter>,
+    ticket: Option<Ticket>,
+) -> Option<(Ticket, Waiter)> {
+    let called = match ticket {
+        Some(ticket) => waiting.remove_entry(&ticket),
+        None => waiting.pop_first(),
+    };
+    if waiting.is_empty() {
+        *waiting = BTreeMap::new();
+    }
+    called
 }
 
 #[cfg(test)]

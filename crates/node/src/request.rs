@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use catraca_core::{Claim, Fence};
@@ -256,7 +256,11 @@ impl Future for Acquire<'_> {
     type Output = Result<Guard, LockError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // A lock that is here is had at once, again and again: now and then others get their turn,
+        // the tasks that read messages among them.
+        let turn = ready!(tokio::task::coop::poll_proceed(context));
         if let Some(request) = self.request.take() {
+            turn.made_progress();
             let begun = match request.begin()?.map(Waiting::inside) {
                 Some(Ok(part)) => return Poll::Ready(Ok(Guard::of(request.running, part))),
                 Some(Err(waiting)) => Some(waiting),
