@@ -3,5 +3,11 @@
 pub(crate) mod algorithms;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod config;
+pub(crate) mod guardian;
+pub(crate) mod lock;
+pub(crate) mod locks;
+pub(crate) mod node;
 pub(crate) mod replay;
 pub(crate) mod sim;
+pub(crate) mod status;

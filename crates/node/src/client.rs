@@ -47,7 +47,7 @@ pub enum Event {
     Granted {
         /// The request.
         request: u32,
-        /// Its fences, in the ascending order of the names.
+        /// Its fences, one for each name, in the order of asking.
         fences: Vec<u64>,
     },
     /// A request was not granted.
@@ -111,7 +111,8 @@ impl Client {
         }
     }
 
-    /// Asks for locks. An [`Event`] says what came of it.
+    /// Asks for locks. An [`Event`] says what came of it. After [`resume`](Self::resume) the same
+    /// request can be made again: the node may have seen it, or not.
     pub async fn lock(
         &mut self,
         request: u32,
@@ -128,6 +129,16 @@ impl Client {
         self.ask(&Ask::Release { request }).await
     }
 
+    /// Ends the session, and returns when everything that it held is free.
+    pub async fn close(mut self) -> Result<(), ClientError> {
+        self.ask(&Ask::Close).await?;
+        loop {
+            if self.hear().await? == Tell::Over {
+                return Ok(());
+            }
+        }
+    }
+
     /// Gives a sign of life.
     pub async fn alive(&mut self) -> Result<(), ClientError> {
         self.ask(&Ask::Alive).await
@@ -142,7 +153,7 @@ impl Client {
                 Tell::Released { request } => return Ok(Event::Released { request }),
                 Tell::Alive => return Ok(Event::Alive),
                 Tell::Over => return Err(ClientError::Over),
-                Tell::Open { .. } | Tell::Locks(_) | Tell::Status(_) => {}
+                Tell::Open { .. } | Tell::Locks { .. } | Tell::Status(_) => {}
             }
         }
     }
@@ -150,9 +161,14 @@ impl Client {
     /// Who holds and who waits: at this node, or in the whole group.
     pub async fn locks(&mut self, whole_group: bool) -> Result<Listing, ClientError> {
         self.ask(&Ask::Locks { whole_group }).await?;
+        let mut listing = Listing::default();
         loop {
-            if let Tell::Locks(listing) = self.hear().await? {
-                return Ok(listing);
+            if let Tell::Locks { part, is_last } = self.hear().await? {
+                listing.lines.extend(part.lines);
+                listing.silent.extend(part.silent);
+                if is_last {
+                    return Ok(listing);
+                }
             }
         }
     }

@@ -13,11 +13,11 @@ use crate::frame;
 use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
-use crate::protocol::{Ask, Tell};
+use crate::protocol::{Ask, Listing, Tell};
 use crate::session::{Session, Sessions, Voice};
 
-/// A time to live is not shorter: it could not be kept up.
-const SHORTEST_TTL: Duration = Duration::from_millis(100);
+/// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
+const LINES_PER_FRAME: usize = 256;
 
 /// Where clients are served.
 pub(crate) struct Desk {
@@ -30,6 +30,11 @@ impl Desk {
         Desk { running, sessions: Arc::default() }
     }
 
+    /// Tells every client that the node stops.
+    pub(crate) async fn close(&self) {
+        self.sessions.dismiss().await;
+    }
+
     /// Serves one client until it hangs up.
     pub(crate) async fn serve(&self, stream: TcpStream) {
         let (reader, writer) = stream.into_split();
@@ -40,7 +45,7 @@ impl Desk {
             tracing::debug!(%error, "a client went away");
         }
         if let Some(session) = session
-            && !session.detach()
+            && !session.detach(&voice)
         {
             self.sessions.end(&session);
         }
@@ -83,7 +88,7 @@ impl Desk {
     ) -> Option<Tell> {
         match (ask, &session) {
             (Ask::Open { who, ttl_millis }, None) => {
-                let ttl = ttl_millis.map(|ttl| Duration::from_millis(ttl).max(SHORTEST_TTL));
+                let ttl = ttl_millis.map(Duration::from_millis);
                 let new = self.sessions.begin(&self.running, who, ttl);
                 new.attach(voice.clone());
                 let owner = new.owner.0;
@@ -91,16 +96,18 @@ impl Desk {
                 Some(Tell::Open { session: owner })
             }
             (Ask::Resume { session: owner }, None) => {
-                *session = self.sessions.find(Owner(owner));
+                *session = self.sessions.find(Owner(owner)).filter(|session| session.renew());
                 let Some(session) = session else { return Some(Tell::Over) };
-                session.renew();
                 let _ = voice.send(Tell::Open { session: owner });
                 session.attach(voice.clone());
                 None
             }
             (Ask::Alive, Some(session)) => {
-                session.renew();
-                Some(Tell::Alive)
+                if session.renew() {
+                    Some(Tell::Alive)
+                } else {
+                    Some(Tell::Over)
+                }
             }
             (Ask::Lock { request, names, permits, wait }, Some(session)) => {
                 session.lock(request, names, permits, wait);
@@ -110,20 +117,39 @@ impl Desk {
                 session.release(request);
                 None
             }
+            (Ask::Close, Some(open)) => {
+                self.sessions.end(open);
+                // It has been told by the session itself.
+                *session = None;
+                None
+            }
             (Ask::Locks { whole_group: false }, _) => {
-                Some(Tell::Locks(listing::here(&self.running, &self.sessions)))
+                Some(in_parts(listing::here(&self.running, &self.sessions), voice))
             }
             (Ask::Locks { whole_group: true }, _) => {
-                Some(Tell::Locks(listing::everywhere(&self.running, &self.sessions).await))
+                Some(in_parts(listing::everywhere(&self.running, &self.sessions).await, voice))
             }
             (Ask::Status, _) => {
                 Some(Tell::Status(Box::new(listing::status(&self.running, &self.sessions))))
             }
             // A session is opened once and used afterwards; anything else is not our client's.
             (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
-            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. }, None) => Some(Tell::Over),
+            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. } | Ask::Close, None) => {
+                Some(Tell::Over)
+            }
         }
     }
+}
+
+/// Sends all of a listing but its last part, and returns that.
+fn in_parts(mut listing: Listing, voice: &Voice) -> Tell {
+    while listing.lines.len() > LINES_PER_FRAME {
+        let lines = listing.lines.drain(..LINES_PER_FRAME).collect();
+        let part = Listing { lines, silent: Vec::new() };
+        // The writer may be gone; then the reader notices too.
+        let _ = voice.send(Tell::Locks { part, is_last: false });
+    }
+    Tell::Locks { part: listing, is_last: true }
 }
 
 async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Tell>) {
@@ -134,7 +160,8 @@ async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Te
             tracing::warn!(%error, "an answer is too long");
             return;
         }
-        if writer.write_all(&bytes).await.is_err() {
+        // After the end of its session there is nothing that a client could be told.
+        if writer.write_all(&bytes).await.is_err() || tell == Tell::Over {
             return;
         }
     }

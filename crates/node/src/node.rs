@@ -65,6 +65,7 @@ impl Running {
 pub struct Node {
     running: Arc<Running>,
     address: SocketAddr,
+    desk: Arc<Desk>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -106,14 +107,14 @@ impl Node {
             }
         }
         let desk = Arc::new(Desk::new(Arc::clone(&running)));
-        tasks.push(tokio::spawn(transport.answer(listener, desk)));
+        tasks.push(tokio::spawn(transport.answer(listener, Arc::clone(&desk))));
         tasks.push(tokio::spawn(async move {
             loop {
                 let timer = host.timers.next().await;
                 host.run_out(timer);
             }
         }));
-        Ok(Node { running, address, tasks })
+        Ok(Node { running, address, desk, tasks })
     }
 
     /// Where the node listens.
@@ -136,9 +137,11 @@ impl Node {
         Request::new(&self.running, Names::One(name)).permits(permits)
     }
 
-    /// Stops the node. Its locks are lost; guards that are still held say so.
+    /// Stops the node. Its locks are lost; guards that are still held say so, and so do the clients
+    /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
     pub async fn stop(mut self) {
         self.halt();
+        self.desk.close().await;
         for task in std::mem::take(&mut self.tasks) {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;
