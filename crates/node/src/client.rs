@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no node answers at {address}: {reason}; start one with 'catraca node'")]
+    #[error("no node answers at {address}: {}; start one with 'catraca node'", plain(.reason))]
     Unreachable {
         /// The address.
         address: String,
@@ -33,8 +33,11 @@ pub enum ClientError {
         reason: String,
     },
     /// The connection broke.
-    #[error("the connection to the node broke: {0}")]
+    #[error("the connection to the node broke: {}", plain(.0))]
     Broken(#[from] io::Error),
+    /// The node cannot serve another client.
+    #[error("{0}")]
+    Refused(String),
     /// The session is over.
     #[error("the node has ended the session")]
     Over,
@@ -64,6 +67,15 @@ pub enum Event {
     },
     /// A sign of life was seen.
     Alive,
+}
+
+/// What the system says, without its number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
 }
 
 /// A connection to a node.
@@ -107,6 +119,7 @@ impl Client {
     async fn opened(&mut self) -> Result<u64, ClientError> {
         match self.hear().await? {
             Tell::Open { session } => Ok(session),
+            Tell::Denied { why: Denial::Node(why), .. } => Err(ClientError::Refused(why)),
             _ => Err(ClientError::Over),
         }
     }

@@ -13,11 +13,13 @@ use crate::frame;
 use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
-use crate::protocol::{Ask, Listing, Tell};
-use crate::session::{Session, Sessions, Voice};
+use crate::protocol::{Ask, Denial, Listing, Tell};
+use crate::session::{MOST_WORDS, Session, Sessions, Voice};
 
 /// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
 const LINES_PER_FRAME: usize = 256;
+/// With so many words unread, nothing more is heard from a client.
+const MOST_UNREAD: usize = 1024;
 
 /// Where clients are served.
 pub(crate) struct Desk {
@@ -38,7 +40,7 @@ impl Desk {
     /// Serves one client until it hangs up.
     pub(crate) async fn serve(&self, stream: TcpStream) {
         let (reader, writer) = stream.into_split();
-        let (voice, words) = mpsc::unbounded_channel();
+        let (voice, words) = mpsc::channel(MOST_WORDS);
         let writing = tokio::spawn(write(writer, words));
         let mut session = None;
         if let Err(error) = self.listen(reader, &voice, &mut session).await {
@@ -69,10 +71,14 @@ impl Desk {
             let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
             while let Some((body, after)) = frame::split(rest).map_err(invalid)? {
                 let ask: Ask = frame::read(body).map_err(invalid)?;
+                // A client that does not read what it is told is not listened to.
+                if voice.reserve_many(MOST_WORDS - MOST_UNREAD).await.is_err() {
+                    return Ok(());
+                }
                 rest = after;
                 if let Some(tell) = self.answer(ask, voice, session).await {
                     // The writer may be gone; then the reader notices too.
-                    let _ = voice.send(tell);
+                    let _ = voice.try_send(tell);
                 }
             }
             let taken = bytes.len() - rest.len();
@@ -89,7 +95,10 @@ impl Desk {
         match (ask, &session) {
             (Ask::Open { who, ttl_millis }, None) => {
                 let ttl = ttl_millis.map(Duration::from_millis);
-                let new = self.sessions.begin(&self.running, who, ttl);
+                let Some(new) = self.sessions.begin(&self.running, who, ttl) else {
+                    let why = "this node has too many sessions; see 'catraca status'".to_string();
+                    return Some(Tell::Denied { request: 0, why: Denial::Node(why) });
+                };
                 new.attach(voice.clone());
                 let owner = new.owner.0;
                 *session = Some(new);
@@ -98,7 +107,7 @@ impl Desk {
             (Ask::Resume { session: owner }, None) => {
                 *session = self.sessions.find(Owner(owner)).filter(|session| session.renew());
                 let Some(session) = session else { return Some(Tell::Over) };
-                let _ = voice.send(Tell::Open { session: owner });
+                let _ = voice.try_send(Tell::Open { session: owner });
                 session.attach(voice.clone());
                 None
             }
@@ -147,12 +156,12 @@ fn in_parts(mut listing: Listing, voice: &Voice) -> Tell {
         let lines = listing.lines.drain(..LINES_PER_FRAME).collect();
         let part = Listing { lines, silent: Vec::new() };
         // The writer may be gone; then the reader notices too.
-        let _ = voice.send(Tell::Locks { part, is_last: false });
+        let _ = voice.try_send(Tell::Locks { part, is_last: false });
     }
     Tell::Locks { part: listing, is_last: true }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Tell>) {
+async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::Receiver<Tell>) {
     let mut bytes = Vec::new();
     while let Some(tell) = words.recv().await {
         bytes.clear();

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::client::plain;
 use crate::config::{Config, ConfigError};
 use crate::desk::Desk;
 use crate::host::{Habits, Host};
@@ -22,7 +23,7 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Its address is taken, or not of this machine.
-    #[error("cannot listen at {address}: {reason}; is a node running there already?")]
+    #[error("cannot listen at {address}: {}; is a node running there already?", plain(.reason))]
     Listen {
         /// The address.
         address: String,

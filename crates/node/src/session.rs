@@ -24,8 +24,14 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What a client says of itself is cut to so many characters.
 const LONGEST_LABEL: usize = 255;
 
+/// A node has at most so many sessions.
+const MOST_SESSIONS: usize = 100_000;
+/// So many words can wait for a client to read them: for each of its requests that it was granted,
+/// once more after it came back, and that it was released; and what it asked for besides.
+pub(crate) const MOST_WORDS: usize = 4 * MOST_REQUESTS;
+
 /// Where a session's words go while its client is connected.
-pub(crate) type Voice = mpsc::UnboundedSender<Tell>;
+pub(crate) type Voice = mpsc::Sender<Tell>;
 
 enum Pending {
     /// The task that waits for the locks.
@@ -38,6 +44,8 @@ struct State {
     requests: BTreeMap<u32, Pending>,
     voice: Option<Voice>,
     deadline: Option<Instant>,
+    /// Ends the session when the time comes.
+    watch: Option<AbortHandle>,
     over: bool,
 }
 
@@ -65,7 +73,7 @@ impl Session {
             if let Pending::Held(_, fences) = pending {
                 let fences = fences.clone();
                 // The connection may be gone again already.
-                let _ = voice.send(Tell::Granted { request, fences });
+                let _ = voice.try_send(Tell::Granted { request, fences });
             }
         }
     }
@@ -98,7 +106,7 @@ impl Session {
     fn say(&self, tell: Tell) {
         if let Some(voice) = &self.state().voice {
             // The connection may be gone; then nobody listens.
-            let _ = voice.send(tell);
+            let _ = voice.try_send(tell);
         }
     }
 
@@ -186,6 +194,9 @@ impl Session {
     fn end(&self) {
         let mut state = self.state();
         state.over = true;
+        if let Some(watch) = state.watch.take() {
+            watch.abort();
+        }
         let requests = std::mem::take(&mut state.requests);
         drop(state);
         for pending in requests.into_values() {
@@ -231,26 +242,31 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new session. With a time to live, it ends by itself.
+    /// A new session, unless there are too many. With a time to live, it ends by itself.
     pub(crate) fn begin(
         self: &Arc<Self>,
         running: &Arc<Running>,
         who: Who,
         ttl: Option<Duration>,
-    ) -> Arc<Session> {
+    ) -> Option<Arc<Session>> {
+        if self.count() >= MOST_SESSIONS {
+            return None;
+        }
         let owner = Owner(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         let ttl = ttl.map(|ttl| ttl.clamp(*TTL_RANGE.start(), *TTL_RANGE.end()));
         let cut = |text: String| text.chars().take(LONGEST_LABEL).collect();
         let who = Who { label: cut(who.label), pid: who.pid, host: cut(who.host) };
         let deadline = ttl.map(|ttl| Instant::now() + ttl);
-        let state = State { requests: BTreeMap::new(), voice: None, deadline, over: false };
+        let requests = BTreeMap::new();
+        let state = State { requests, voice: None, deadline, watch: None, over: false };
         let running = Arc::clone(running);
         let session = Arc::new(Session { owner, who, ttl, running, state: Mutex::new(state) });
         self.open().insert(owner, Arc::clone(&session));
         if deadline.is_some() {
-            tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
+            let watch = tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
+            session.state().watch = Some(watch.abort_handle());
         }
-        session
+        Some(session)
     }
 
     /// Ends `session` when no sign of life has come for its time to live.

@@ -5,6 +5,7 @@ mod keeper;
 mod lease;
 mod signals;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
@@ -72,7 +73,7 @@ pub(crate) struct Arguments {
 
 const HELP: &str = "\
 The command finds in its environment:
-  CATRACA_LOCK      the names, as given, with a space between them
+  CATRACA_LOCK      the names, each once, with a space between them
   CATRACA_FENCE     a number for each of them that is larger than that of every earlier holder:
                     hand it to what the lock protects, which refuses smaller numbers
   CATRACA_DEADLINE  until when the locks are certain, in milliseconds of Unix time; signs of life
@@ -106,7 +107,9 @@ const ANSWER: Duration = Duration::from_secs(5);
 const LAST_CHANCE: Duration = Duration::from_millis(100);
 
 impl Arguments {
-    pub(crate) fn run(self) -> Outcome {
+    pub(crate) fn run(mut self) -> Outcome {
+        let mut known = BTreeSet::new();
+        self.names.retain(|name| known.insert(name.clone()));
         self.check()?;
         let system = |error: io::Error| Failure::Own(NO_NODE, Some(reason(&error)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -150,6 +153,9 @@ impl Arguments {
         } else {
             self.work(&fences, &mut keeper, &mut lease, &mut signals).await
         };
+        if matches!(code, Err(Failure::Own(LOST, _))) {
+            return code;
+        }
         let free = keeper.close().await;
         self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
         code

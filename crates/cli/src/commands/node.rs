@@ -110,6 +110,9 @@ impl Arguments {
             config.name.clone_from(name);
             config.members[0].name.clone_from(name);
         }
+        if let Some(listen) = &self.listen {
+            config.members[0].address.clone_from(listen);
+        }
         config
     }
 }
