@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     GaveUp,
     /// Ctrl-C.
     Interrupted,
+    /// A command with exit codes of its own has one, and something to say about it, or not.
+    Own(u8, Option<String>),
 }
 
 impl Failure {
@@ -42,6 +44,8 @@ impl Failure {
             Failure::Input(message) => (2, writeln!(stderr, "catraca: {message}")),
             Failure::Violation => (3, Ok(())),
             Failure::GaveUp => (4, Ok(())),
+            Failure::Own(code, None) => (code, Ok(())),
+            Failure::Own(code, Some(message)) => (code, writeln!(stderr, "catraca: {message}")),
             Failure::Interrupted => (130, writeln!(stderr, "catraca: interrupted")),
         };
         said.ok();

@@ -3,6 +3,7 @@
 mod commands;
 mod failure;
 mod interrupt;
+mod log;
 mod output;
 mod progress;
 mod suggest;
@@ -16,7 +17,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 
-/// Distributed mutual exclusion: every classic algorithm, simulated and exhaustively checked.
+/// Distributed mutual exclusion: locks for programs and scripts, from every classic algorithm; the
+/// same algorithms simulated and exhaustively checked.
 #[derive(Parser)]
 #[command(name = "catraca", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -31,7 +33,8 @@ Exit codes:
     2  wrong input; the message says what to change
     3  a violation was found, a replay differs from its trace, or runs contradict a verdict
     4  gave up without a verdict (a limit on memory or states)
-  130  interrupted; no half-written file is left behind";
+  130  interrupted; no half-written file is left behind
+'catraca lock' has its own: see 'catraca lock --help'.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -48,6 +51,13 @@ enum Command {
     Bench(commands::bench::Arguments),
     #[command(hide = true)]
     BenchPeer(commands::bench::peer::Arguments),
+    Node(commands::node::Arguments),
+    Config(commands::config::Arguments),
+    Lock(commands::lock::Arguments),
+    Locks(commands::locks::Arguments),
+    Status(commands::status::Arguments),
+    #[command(hide = true)]
+    Guardian(commands::guardian::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,7 +69,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         Err(error) => return failure::of_usage(&error),
     };
-    interrupt::install();
+    // The others take signals themselves: a daemon to stop, a lock to pass them on.
+    if !matches!(command, Command::Node(_) | Command::Lock(_) | Command::Guardian(_)) {
+        interrupt::install();
+    }
     let result = match command {
         Command::Compare(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
@@ -73,6 +86,12 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::BenchPeer(arguments) => arguments.run(),
+        Command::Node(arguments) => arguments.run(),
+        Command::Config(arguments) => arguments.run(),
+        Command::Lock(arguments) => arguments.run(),
+        Command::Locks(arguments) => arguments.run(),
+        Command::Status(arguments) => arguments.run(),
+        Command::Guardian(arguments) => arguments.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

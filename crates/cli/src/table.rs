@@ -93,6 +93,18 @@ pub(crate) fn counted(count: u64, thing: &str, things: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { thing } else { things })
 }
 
+/// A time in the unit that leaves something to read.
+pub(crate) fn lasting(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, millis / 100 % 10),
+        10..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
 /// Bytes in the unit that leaves something to read.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 3] = ["GiB", "MiB", "KiB"];
@@ -133,6 +145,8 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!([number(2.0), number(126.04), number(3069.4)], ["2.00", "126.0", "3069"]);
         assert_eq!([grouped(7), grouped(1234), grouped(1234567)], ["7", "1,234", "1,234,567"]);
+        let times = [lasting(340), lasting(75_000), lasting(7_199_000), lasting(90_000_000)];
+        assert_eq!(times, ["0.3 s", "75 s", "119 min", "25 h"]);
         let sizes = [bytes(3 << 29), bytes(5 << 20), bytes(1073), bytes(7)];
         assert_eq!(sizes, ["1.5 GiB", "5.0 MiB", "1.0 KiB", "7 bytes"]);
         assert_eq!(

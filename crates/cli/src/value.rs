@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -56,6 +57,33 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_micros((seconds * 1e6).round() as u64))
 }
 
+/// A time in seconds, with fractions, for `value_parser`.
+pub(crate) fn seconds(
+    range: RangeInclusive<f64>,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone + Send + Sync + 'static {
+    move |text| match text.parse::<f64>() {
+        Ok(seconds) if range.contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => {
+            let (least, most) = (range.start(), range.end());
+            Err(format!("'{text}' is no time: give {least} to {most} seconds, such as 2.5"))
+        }
+    }
+}
+
+/// The address of a node. A port alone is one of this machine.
+pub(crate) fn at_node(text: &str) -> Result<String, String> {
+    let wrong = || format!("'{text}' is no address: say HOST:PORT, as in 127.0.0.1:7800");
+    if text.parse::<u16>().is_ok() {
+        return Ok(format!("127.0.0.1:{text}"));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Ok(text.to_string())
+        }
+        _ => Err(wrong()),
+    }
+}
+
 /// One of the two loads that the literature compares.
 pub(crate) fn load(text: &str) -> Result<Load, String> {
     match text {
@@ -81,6 +109,26 @@ mod tests {
             assert!(duration(text).is_err(), "{text}");
         }
         assert!(duration("3600.1s").is_err());
+    }
+
+    #[test]
+    fn times_are_seconds_with_fractions() {
+        let parse = seconds(0.0..=100.0);
+        assert_eq!(parse("2.5"), Ok(Duration::from_millis(2500)));
+        assert_eq!(parse("0"), Ok(Duration::ZERO));
+        for text in ["-1", "101", "NaN", "inf", "soon", ""] {
+            assert!(parse(text).unwrap_err().contains("give 0 to 100 seconds"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_node_is_found_by_host_and_port() {
+        assert_eq!(at_node("10.0.0.1:7800").as_deref(), Ok("10.0.0.1:7800"));
+        assert_eq!(at_node("[::1]:7800").as_deref(), Ok("[::1]:7800"));
+        assert_eq!(at_node("7801").as_deref(), Ok("127.0.0.1:7801"));
+        for text in ["", "host", ":7800", "host:", "host:99999"] {
+            assert!(at_node(text).unwrap_err().contains("say HOST:PORT"), "{text}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there.
-    #[error("no node answers at {address}: {reason}; start one with 'catraca node'")]
+    #[error("no node answers at {address}: {}; start one with 'catraca node'", plain(.reason))]
     Unreachable {
         /// The address.
         address: String,
@@ -33,8 +33,11 @@ pub enum ClientError {
         reason: String,
     },
     /// The connection broke.
-    #[error("the connection to the node broke: {0}")]
+    #[error("the connection to the node broke: {}", plain(.0))]
     Broken(#[from] io::Error),
+    /// The node cannot serve another client.
+    #[error("{0}")]
+    Refused(String),
     /// The session is over.
     #[error("the node has ended the session")]
     Over,
@@ -47,7 +50,7 @@ pub enum Event {
     Granted {
         /// The request.
         request: u32,
-        /// Its fences, in the ascending order of the names.
+        /// Its fences, one for each name, in the order of asking.
         fences: Vec<u64>,
     },
     /// A request was not granted.
@@ -64,6 +67,15 @@ pub enum Event {
     },
     /// A sign of life was seen.
     Alive,
+}
+
+/// What the system says, without its number.
+pub(crate) fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
 }
 
 /// A connection to a node.
@@ -107,11 +119,13 @@ impl Client {
     async fn opened(&mut self) -> Result<u64, ClientError> {
         match self.hear().await? {
             Tell::Open { session } => Ok(session),
+            Tell::Denied { why: Denial::Node(why), .. } => Err(ClientError::Refused(why)),
             _ => Err(ClientError::Over),
         }
     }
 
-    /// Asks for locks. An [`Event`] says what came of it.
+    /// Asks for locks. An [`Event`] says what came of it. After [`resume`](Self::resume) the same
+    /// request can be made again: the node may have seen it, or not.
     pub async fn lock(
         &mut self,
         request: u32,
@@ -128,6 +142,16 @@ impl Client {
         self.ask(&Ask::Release { request }).await
     }
 
+    /// Ends the session, and returns when everything that it held is free.
+    pub async fn close(mut self) -> Result<(), ClientError> {
+        self.ask(&Ask::Close).await?;
+        loop {
+            if self.hear().await? == Tell::Over {
+                return Ok(());
+            }
+        }
+    }
+
     /// Gives a sign of life.
     pub async fn alive(&mut self) -> Result<(), ClientError> {
         self.ask(&Ask::Alive).await
@@ -142,7 +166,7 @@ impl Client {
                 Tell::Released { request } => return Ok(Event::Released { request }),
                 Tell::Alive => return Ok(Event::Alive),
                 Tell::Over => return Err(ClientError::Over),
-                Tell::Open { .. } | Tell::Locks(_) | Tell::Status(_) => {}
+                Tell::Open { .. } | Tell::Locks { .. } | Tell::Status(_) => {}
             }
         }
     }
@@ -150,9 +174,14 @@ impl Client {
     /// Who holds and who waits: at this node, or in the whole group.
     pub async fn locks(&mut self, whole_group: bool) -> Result<Listing, ClientError> {
         self.ask(&Ask::Locks { whole_group }).await?;
+        let mut listing = Listing::default();
         loop {
-            if let Tell::Locks(listing) = self.hear().await? {
-                return Ok(listing);
+            if let Tell::Locks { part, is_last } = self.hear().await? {
+                listing.lines.extend(part.lines);
+                listing.silent.extend(part.silent);
+                if is_last {
+                    return Ok(listing);
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use catraca_algorithms::SpecError;
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::fence::MOST_HANDOVERS;
 use crate::plan::{MOST_MEMBERS, Member, Namespace, Plan};
@@ -73,8 +74,18 @@ pub enum ConfigError {
         /// What is wrong there.
         message: String,
     },
+    /// Something else is wrong with a line of the file.
+    #[error("line {line}: {error}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        error: Box<ConfigError>,
+    },
     /// A list of members that cannot be read.
-    #[error("'{0}' is no member: say NAME=HOST:PORT, as in a=127.0.0.1:7801")]
+    #[error(
+        "'{0}' is no member: say NAME=HOST:PORT, as in a=127.0.0.1:7801, or NAME=HOST:PORT@CLUSTER"
+    )]
     Unreadable(String),
     /// No name, or one that is not among the members.
     #[error("there is no member '{name}'; the members are {members}")]
@@ -102,6 +113,9 @@ pub enum ConfigError {
     /// A member's name that cannot be one.
     #[error("'{0}' is no name for a member: letters, digits, '-', '_' and '.', at most 64")]
     Name(String),
+    /// A cluster's label that cannot be one.
+    #[error("'{0}' is no label for a cluster: letters, digits, '-', '_' and '.', at most 64")]
+    Cluster(String),
     /// An address that cannot be one.
     #[error("'{0}' is no address: say HOST:PORT, as in 127.0.0.1:7800")]
     Address(String),
@@ -152,47 +166,57 @@ impl Config {
         }
     }
 
-    /// Reads a list of members as on the command line: `a=127.0.0.1:7801,b=127.0.0.1:7802`.
+    /// Reads a list of members as on the command line: `a=127.0.0.1:7801,b=127.0.0.1:7802`, or with
+    /// the labels of clusters: `a=10.0.0.1:7800@paris,b=10.1.0.1:7800@rio`.
     pub fn members_from(text: &str) -> Result<Vec<Member>, ConfigError> {
         let one = |part: &str| match part.trim().split_once('=') {
-            Some((name, address)) => Ok(member(name.trim(), address.trim())),
+            Some((name, place)) => Ok(match place.split_once('@') {
+                None => member(name.trim(), place.trim()),
+                Some((address, label)) => {
+                    let cluster = Some(label.trim().to_string());
+                    Member { cluster, ..member(name.trim(), address.trim()) }
+                }
+            }),
             None => Err(ConfigError::Unreadable(part.trim().to_string())),
         };
         text.split(',').map(one).collect()
     }
 
-    /// Reads a file.
+    /// Reads a file that says which member this node is.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config = Self::from_shared_toml(text, None)?;
+        if config.name.is_empty() { Err(ConfigError::Nameless) } else { Ok(config) }
+    }
+
+    /// Reads a file that all members may share. Which one this node is, is said beside it, or by the
+    /// file; if nobody says so, the configuration has no name yet.
+    pub fn from_shared_toml(text: &str, name: Option<&str>) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
-        let members: Vec<Member> = match file.members {
-            None => Config::alone().members,
-            Some(members) => members.into_iter().map(MemberEntry::into_member).collect(),
+        let config = file.config(name);
+        let checked = config.and_then(|config| config.check().map(|()| config));
+        checked.map_err(|error| match file.place(&error) {
+            Some(place) => ConfigError::Line { line: line(text, place), error: Box::new(error) },
+            None => error,
+        })
+    }
+
+    /// Which algorithm guards which names, to the last: the usual one for all that is left.
+    pub fn all_namespaces(&self) -> Vec<Namespace> {
+        let labelled = self.members.iter().any(|member| member.cluster.is_some());
+        let usual = if labelled { CLUSTER_ALGORITHM } else { DEFAULT_ALGORITHM };
+        let rest = Namespace {
+            pattern: "*".to_string(),
+            algorithm: usual.to_string(),
+            resources: DEFAULT_RESOURCES,
         };
-        let name = match (file.name, members.as_slice()) {
-            (Some(name), _) => name,
-            (None, []) => return Err(ConfigError::Empty),
-            (None, [only]) => only.name.clone(),
-            (None, _) => return Err(ConfigError::Nameless),
-        };
-        let mut config = Config::new(&name, members);
-        config.listen = file.listen;
-        config.group = file.group.unwrap_or(config.group);
-        config.handovers = match file.handovers {
-            None => config.handovers,
-            Some(given) => u8::try_from(given).map_err(|_| ConfigError::Range {
-                key: "handovers",
-                given,
-                least: 0,
-                most: u64::from(MOST_HANDOVERS),
-            })?,
-        };
-        config.most_locks = file.most_locks.unwrap_or(config.most_locks);
-        for NamespaceEntry { names, algorithm, resources } in file.namespace {
-            let resources = resources.unwrap_or(DEFAULT_RESOURCES);
-            config.namespaces.push(Namespace { pattern: names, algorithm, resources });
-        }
-        config.plan()?;
-        Ok(config)
+        self.namespaces.iter().cloned().chain([rest]).collect()
+    }
+
+    /// Checks everything. A configuration that all members share has no name yet.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let first = self.members.first().map(|member| member.name.clone()).unwrap_or_default();
+        let name = if self.name.is_empty() { first } else { self.name.clone() };
+        Config { name, ..self.clone() }.plan().map(drop)
     }
 
     /// The member at which the lock `name` begins: its token starts there, or its coordinator is
@@ -217,14 +241,7 @@ impl Config {
         members.sort_by(|one, other| one.name.cmp(&other.name));
         let is_me = |member: &Member| member.name == self.name;
         let me = members.iter().position(is_me).ok_or_else(unknown)?;
-        let labelled = members.iter().any(|member| member.cluster.is_some());
-        let usual = if labelled { CLUSTER_ALGORITHM } else { DEFAULT_ALGORITHM };
-        let mut namespaces = self.namespaces.clone();
-        namespaces.push(Namespace {
-            pattern: "*".to_string(),
-            algorithm: usual.to_string(),
-            resources: DEFAULT_RESOURCES,
-        });
+        let namespaces = self.all_namespaces();
         if namespaces.iter().any(|namespace| namespace.pattern.is_empty()) {
             return Err(ConfigError::NoNames);
         }
@@ -237,17 +254,23 @@ impl Config {
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {
+        if let Some(listen) = self.listen.as_ref().filter(|listen| !is_address(listen)) {
+            return Err(ConfigError::Address(listen.clone()));
+        }
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
             _ => {}
         }
-        for (index, Member { name, address, .. }) in self.members.iter().enumerate() {
+        for (index, Member { name, address, cluster }) in self.members.iter().enumerate() {
             if !is_plain(name) {
                 return Err(ConfigError::Name(name.clone()));
             }
             if !is_address(address) {
                 return Err(ConfigError::Address(address.clone()));
+            }
+            if let Some(label) = cluster.as_ref().filter(|label| !is_plain(label)) {
+                return Err(ConfigError::Cluster(label.clone()));
             }
             for other in &self.members[..index] {
                 if other.name == *name {
@@ -291,23 +314,94 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn toml_error(text: &str, error: &toml::de::Error) -> ConfigError {
-    let before = &text[..error.span().map_or(0, |span| span.start).min(text.len())];
-    let line = before.matches('\n').count() + 1;
+    let line = line(text, error.span().map_or(0, |span| span.start));
     ConfigError::Toml { line, message: error.message().lines().collect::<Vec<_>>().join("; ") }
+}
+
+/// The line, counted from 1, of a place in `text`.
+fn line(text: &str, place: usize) -> usize {
+    text.bytes().take(place).filter(|&byte| byte == b'\n').count() + 1
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    group: Option<String>,
-    name: Option<String>,
-    listen: Option<String>,
-    members: Option<BTreeMap<String, MemberEntry>>,
+    group: Option<Spanned<String>>,
+    name: Option<Spanned<String>>,
+    listen: Option<Spanned<String>>,
+    members: Option<BTreeMap<String, Spanned<MemberEntry>>>,
     #[serde(default)]
-    namespace: Vec<NamespaceEntry>,
-    handovers: Option<u64>,
+    namespace: Vec<Spanned<NamespaceEntry>>,
+    handovers: Option<Spanned<u64>>,
     #[serde(rename = "locks")]
     most_locks: Option<usize>,
+}
+
+impl File {
+    /// What the file says, unchecked.
+    fn config(&self, name: Option<&str>) -> Result<Config, ConfigError> {
+        let members: Vec<Member> = match &self.members {
+            None => Config::alone().members,
+            Some(members) => {
+                members.iter().map(|(name, entry)| entry.as_ref().member(name)).collect()
+            }
+        };
+        let own = self.name.as_ref().map(|name| name.as_ref().as_str());
+        let name = match (name.or(own), members.as_slice()) {
+            (Some(name), _) => name.to_string(),
+            (None, [only]) => only.name.clone(),
+            (None, _) => String::new(),
+        };
+        let mut config = Config::new(&name, members);
+        config.listen = self.listen.clone().map(Spanned::into_inner);
+        config.group = self.group.clone().map_or(config.group, Spanned::into_inner);
+        config.most_locks = self.most_locks.unwrap_or(config.most_locks);
+        if let Some(given) = &self.handovers {
+            let given = *given.as_ref();
+            config.handovers = u8::try_from(given).map_err(|_| ConfigError::Range {
+                key: "handovers",
+                given,
+                least: 0,
+                most: u64::from(MOST_HANDOVERS),
+            })?;
+        }
+        config.namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace()).collect();
+        Ok(config)
+    }
+
+    /// Where in the file that is what `error` complains about, if it is at one place.
+    fn place(&self, error: &ConfigError) -> Option<usize> {
+        let start = |text: &Option<Spanned<String>>| text.as_ref().map(|text| text.span().start);
+        let member = |is_it: &dyn Fn(&str, &MemberEntry) -> bool| {
+            let mut entries = self.members.iter().flatten();
+            let found = entries.find(|(name, entry)| is_it(name, entry.as_ref()));
+            found.map(|(_, entry)| entry.span().start)
+        };
+        let namespace = |names: &str| {
+            let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
+            found.map(|entry| entry.span().start)
+        };
+        match error {
+            ConfigError::UnknownMember { name, .. } => start(&self.name)
+                .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),
+            ConfigError::Group(_) => start(&self.group),
+            ConfigError::Address(text)
+                if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
+            {
+                start(&self.listen)
+            }
+            ConfigError::Name(bad) => member(&|name, _| name == bad),
+            ConfigError::SameAddress(_, second, _) => member(&|name, _| name == second),
+            ConfigError::Address(bad) => member(&|name, entry| entry.member(name).address == *bad),
+            ConfigError::Cluster(bad) => {
+                member(&|name, entry| entry.member(name).cluster.as_ref() == Some(bad))
+            }
+            ConfigError::Namespace { pattern, .. } => namespace(pattern),
+            ConfigError::NoNames => namespace(""),
+            ConfigError::Range { .. } => self.handovers.as_ref().map(|given| given.span().start),
+            _ => None,
+        }
+    }
 }
 
 /// `a = "10.0.0.1:7800"`, or `a = { address = "10.0.0.1:7800", cluster = "paris" }`.
@@ -319,11 +413,11 @@ enum MemberEntry {
 }
 
 impl MemberEntry {
-    fn into_member((name, entry): (String, MemberEntry)) -> Member {
-        match entry {
-            MemberEntry::Address(address) => Member { name, address, cluster: None },
+    fn member(&self, name: &str) -> Member {
+        match self {
+            MemberEntry::Address(address) => member(name, address),
             MemberEntry::Labelled { address, cluster } => {
-                Member { name, address, cluster: Some(cluster) }
+                Member { cluster: Some(cluster.clone()), ..member(name, address) }
             }
         }
     }
@@ -335,6 +429,16 @@ struct NamespaceEntry {
     names: String,
     algorithm: String,
     resources: Option<u32>,
+}
+
+impl NamespaceEntry {
+    fn namespace(&self) -> Namespace {
+        Namespace {
+            pattern: self.names.clone(),
+            algorithm: self.algorithm.clone(),
+            resources: self.resources.unwrap_or(DEFAULT_RESOURCES),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -367,17 +471,25 @@ mod tests {
             ("nmae = 'a'", "line 1: unknown field `nmae`"),
             ("name = = 3", "line 1: "),
             (two, "which member is this node?"),
-            ("name='c'\n[members]\na='127.0.0.1:1'", "there is no member 'c'; the members are a"),
-            ("name='a'\n[members]\na='127.0.0.1:1'\nb='127.0.0.1:1'", "have the same address"),
-            ("[members]\n'a b'='127.0.0.1:1'", "'a b' is no name for a member"),
+            (
+                "name='c'\n[members]\na='127.0.0.1:1'",
+                "line 1: there is no member 'c'; the members are a",
+            ),
+            (
+                "name='a'\n[members]\na='127.0.0.1:1'\nb='127.0.0.1:1'",
+                "line 4: members 'a' and 'b' have",
+            ),
+            ("[members]\n'a b'='127.0.0.1:1'", "line 2: 'a b' is no name for a member"),
             ("[members]\na='127.0.0.1'", "'127.0.0.1' is no address"),
+            ("\nlisten='7800'", "line 2: '7800' is no address"),
+            ("[members]\na={address='h:1',cluster='x y'}", "line 2: 'x y' is no label"),
             ("[members]\na=3", "an address, or a table"),
             ("[members]\n", "a group needs at least one member"),
             ("group='x y'", "is no name for a group"),
             ("handovers = 256", "handovers is 256, but goes from 0 to 255"),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='nobody'",
-                "namespace 'x': there is no algorithm 'nobody'",
+                "line 1: namespace 'x': there is no algorithm 'nobody'",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
         ];
@@ -388,9 +500,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_for_all_members_is_told_which_one_this_is() {
+        let text = "[members]\na = '127.0.0.1:1'\nb = '127.0.0.1:2'\n";
+        assert_eq!(Config::from_shared_toml(text, None).unwrap().name, "");
+        assert_eq!(Config::from_shared_toml(text, Some("b")).unwrap().name, "b");
+        let stranger = Config::from_shared_toml(text, Some("c")).unwrap_err();
+        assert_eq!(stranger.to_string(), "there is no member 'c'; the members are a, b");
+    }
+
+    #[test]
     fn members_on_the_command_line_have_a_name_and_an_address() {
         let members = Config::members_from("a=127.0.0.1:7801, b=host:7802").unwrap();
         assert_eq!((members[1].name.as_str(), members[1].address.as_str()), ("b", "host:7802"));
+        let labelled = Config::members_from("a=127.0.0.1:7801@paris,b=[::1]:7802@rio").unwrap();
+        assert_eq!(labelled[1].address, "[::1]:7802");
+        assert_eq!(labelled[1].cluster.as_deref(), Some("rio"));
+        let unlabelled = Config::new("a", Config::members_from("a=h:1@").unwrap());
+        assert_eq!(unlabelled.plan(), Err(ConfigError::Cluster(String::new())));
         assert_eq!(Config::members_from("a"), Err(ConfigError::Unreadable("a".to_string())));
         let twice = Config::new("a", Config::members_from("a=h:1,a=h:2").unwrap());
         assert_eq!(twice.plan(), Err(ConfigError::Twice("a".to_string())));

@@ -13,11 +13,13 @@ use crate::frame;
 use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
-use crate::protocol::{Ask, Tell};
-use crate::session::{Session, Voice};
+use crate::protocol::{Ask, Denial, Listing, Tell};
+use crate::session::{MOST_WORDS, Session, Voice};
 
-/// A time to live is not shorter: it could not be kept up.
-const SHORTEST_TTL: Duration = Duration::from_millis(100);
+/// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
+const LINES_PER_FRAME: usize = 256;
+/// With so many words unread, nothing more is heard from a client.
+const MOST_UNREAD: usize = 1024;
 
 /// Where clients are served.
 pub(crate) struct Desk {
@@ -29,17 +31,22 @@ impl Desk {
         Desk { running }
     }
 
+    /// Tells every client that the node stops.
+    pub(crate) async fn close(&self) {
+        self.running.sessions.dismiss().await;
+    }
+
     /// Serves one client until it hangs up.
     pub(crate) async fn serve(&self, stream: TcpStream) {
         let (reader, writer) = stream.into_split();
-        let (voice, words) = mpsc::unbounded_channel();
+        let (voice, words) = mpsc::channel(MOST_WORDS);
         let writing = tokio::spawn(write(writer, words));
         let mut session = None;
         if let Err(error) = self.listen(reader, &voice, &mut session).await {
             tracing::debug!(%error, "a client went away");
         }
         if let Some(session) = session
-            && !session.detach()
+            && !session.detach(&voice)
         {
             self.running.sessions.end(&session);
         }
@@ -63,10 +70,14 @@ impl Desk {
             let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
             while let Some((body, after)) = frame::split(rest).map_err(invalid)? {
                 let ask: Ask = frame::read(body).map_err(invalid)?;
+                // A client that does not read what it is told is not listened to.
+                if voice.reserve_many(MOST_WORDS - MOST_UNREAD).await.is_err() {
+                    return Ok(());
+                }
                 rest = after;
                 if let Some(tell) = self.answer(ask, voice, session).await {
                     // The writer may be gone; then the reader notices too.
-                    let _ = voice.send(tell);
+                    let _ = voice.try_send(tell);
                 }
             }
             let taken = bytes.len() - rest.len();
@@ -82,24 +93,30 @@ impl Desk {
     ) -> Option<Tell> {
         match (ask, &session) {
             (Ask::Open { who, ttl_millis }, None) => {
-                let ttl = ttl_millis.map(|ttl| Duration::from_millis(ttl).max(SHORTEST_TTL));
-                let new = self.running.sessions.begin(&self.running, who, ttl);
+                let ttl = ttl_millis.map(Duration::from_millis);
+                let Some(new) = self.running.sessions.begin(&self.running, who, ttl) else {
+                    let why = "this node has too many sessions; see 'catraca status'".to_string();
+                    return Some(Tell::Denied { request: 0, why: Denial::Node(why) });
+                };
                 new.attach(voice.clone());
                 let owner = new.owner.0;
                 *session = Some(new);
                 Some(Tell::Open { session: owner })
             }
             (Ask::Resume { session: owner }, None) => {
-                *session = self.running.sessions.find(Owner(owner));
+                *session =
+                    self.running.sessions.find(Owner(owner)).filter(|session| session.renew());
                 let Some(session) = session else { return Some(Tell::Over) };
-                session.renew();
-                let _ = voice.send(Tell::Open { session: owner });
+                let _ = voice.try_send(Tell::Open { session: owner });
                 session.attach(voice.clone());
                 None
             }
             (Ask::Alive, Some(session)) => {
-                session.renew();
-                Some(Tell::Alive)
+                if session.renew() {
+                    Some(Tell::Alive)
+                } else {
+                    Some(Tell::Over)
+                }
             }
             (Ask::Lock { request, names, permits, wait }, Some(session)) => {
                 session.lock(request, names, permits, wait);
@@ -109,21 +126,40 @@ impl Desk {
                 session.release(request);
                 None
             }
+            (Ask::Close, Some(open)) => {
+                self.running.sessions.end(open);
+                // It has been told by the session itself.
+                *session = None;
+                None
+            }
             (Ask::Locks { whole_group: false }, _) => {
-                Some(Tell::Locks(listing::here(&self.running)))
+                Some(in_parts(listing::here(&self.running), voice))
             }
             (Ask::Locks { whole_group: true }, _) => {
-                Some(Tell::Locks(listing::everywhere(&self.running).await))
+                Some(in_parts(listing::everywhere(&self.running).await, voice))
             }
             (Ask::Status, _) => Some(Tell::Status(Box::new(listing::status(&self.running)))),
             // A session is opened once and used afterwards; anything else is not our client's.
             (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
-            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. }, None) => Some(Tell::Over),
+            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. } | Ask::Close, None) => {
+                Some(Tell::Over)
+            }
         }
     }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Tell>) {
+/// Sends all of a listing but its last part, and returns that.
+fn in_parts(mut listing: Listing, voice: &Voice) -> Tell {
+    while listing.lines.len() > LINES_PER_FRAME {
+        let lines = listing.lines.drain(..LINES_PER_FRAME).collect();
+        let part = Listing { lines, silent: Vec::new() };
+        // The writer may be gone; then the reader notices too.
+        let _ = voice.try_send(Tell::Locks { part, is_last: false });
+    }
+    Tell::Locks { part: listing, is_last: true }
+}
+
+async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::Receiver<Tell>) {
     let mut bytes = Vec::new();
     while let Some(tell) = words.recv().await {
         bytes.clear();
@@ -131,7 +167,8 @@ async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::UnboundedReceiver<Te
             tracing::warn!(%error, "an answer is too long");
             return;
         }
-        if writer.write_all(&bytes).await.is_err() {
+        // After the end of its session there is nothing that a client could be told.
+        if writer.write_all(&bytes).await.is_err() || tell == Tell::Over {
             return;
         }
     }

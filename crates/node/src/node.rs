@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::client::plain;
 use crate::config::{Config, ConfigError};
 use crate::desk::Desk;
 use crate::host::{Habits, Host};
@@ -25,7 +26,7 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Its address is taken, or not of this machine.
-    #[error("cannot listen at {address}: {reason}; is a node running there already?")]
+    #[error("cannot listen at {address}: {}; is a node running there already?", plain(.reason))]
     Listen {
         /// The address.
         address: String,
@@ -69,6 +70,7 @@ impl Running {
 pub struct Node {
     running: Arc<Running>,
     address: SocketAddr,
+    desk: Arc<Desk>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -111,14 +113,14 @@ impl Node {
             }
         }
         let desk = Arc::new(Desk::new(Arc::clone(&running)));
-        tasks.push(tokio::spawn(transport.answer(listener, desk)));
+        tasks.push(tokio::spawn(transport.answer(listener, Arc::clone(&desk))));
         tasks.push(tokio::spawn(async move {
             loop {
                 let timer = host.timers.next().await;
                 host.run_out(timer);
             }
         }));
-        Ok(Node { running, address, tasks })
+        Ok(Node { running, address, desk, tasks })
     }
 
     /// Where the node listens.
@@ -151,9 +153,11 @@ impl Node {
         listing::everywhere(&self.running).await
     }
 
-    /// Stops the node. Its locks are lost; guards that are still held say so.
+    /// Stops the node. Its locks are lost; guards that are still held say so, and so do the clients
+    /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
     pub async fn stop(mut self) {
         self.halt();
+        self.desk.close().await;
         for task in std::mem::take(&mut self.tasks) {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;

@@ -37,10 +37,13 @@ pub(crate) enum Ask {
     Resume { session: u64 },
     /// A sign of life.
     Alive,
-    /// Asks for locks. The client numbers its requests.
+    /// Asks for locks. The client numbers its requests; asking again under the same number, after a
+    /// connection broke, asks for nothing new.
     Lock { request: u32, names: Vec<String>, permits: u32, wait: Wait },
     /// Takes a request back, or releases what it was granted.
     Release { request: u32 },
+    /// Ends the session: everything that it held is free when `Over` comes.
+    Close,
     /// Who holds and who waits: at this node, or in the whole group.
     Locks { whole_group: bool },
     /// How the node and its links are doing.
@@ -69,14 +72,14 @@ pub(crate) enum Tell {
     Over,
     /// The sign of life was seen.
     Alive,
-    /// The client is inside.
+    /// The client is inside. There is one fence for each name, in the order of asking.
     Granted { request: u32, fences: Vec<u64> },
     /// The client is not inside, and will not be.
     Denied { request: u32, why: Denial },
     /// What the request held is free.
     Released { request: u32 },
-    /// The answer to `Locks`.
-    Locks(Listing),
+    /// The answer to `Locks`, or a part of it: a frame cannot hold any number of lines.
+    Locks { part: Listing, is_last: bool },
     /// The answer to `Status`.
     Status(Box<Status>),
 }

@@ -15,7 +15,7 @@ use crate::link::Health;
 use crate::lock::{Owner, Ticket};
 use crate::name::{LockName, NameError};
 use crate::node::Running;
-use crate::plan::MOST_PERMITS;
+use crate::plan::{MOST_PERMITS, Plan};
 use crate::shard::{Key, Refusal, Wish};
 
 /// How long a request that does not want to wait waits for the group's answer.
@@ -157,17 +157,9 @@ impl<'a> Request<'a> {
     /// Takes several locks. Dropping the future gives everything back.
     async fn take_all(self) -> Result<Guard, LockError> {
         let plan = &self.running.host.plan;
-        // Single locks in ascending order: no circle of waiting can close. The names of a namespace
-        // that knows sets are taken as one, in the place of its pattern.
-        let mut steps: BTreeMap<(&str, usize), Vec<&str>> = BTreeMap::new();
-        for name in self.sorted()? {
-            let namespace = plan.namespace(name);
-            let sets = plan.knows_sets(namespace);
-            let key = if sets { plan.namespaces[namespace].pattern.as_str() } else { name };
-            steps.entry((key, namespace)).or_default().push(name);
-        }
+        let names = self.sorted()?;
         let mut guard = Guard { running: Arc::clone(self.running), parts: SmallVec::new() };
-        for ((key, namespace), names) in steps {
+        for ((key, namespace), names) in steps(plan, &names) {
             let wish = if plan.knows_sets(namespace) {
                 let claim = Claim::of(names.iter().map(|name| plan.resource(namespace, name)));
                 let names = names.iter().map(|&name| name.into()).collect();
@@ -231,6 +223,21 @@ impl<'a> Request<'a> {
         names.dedup();
         Ok(names)
     }
+}
+
+/// In which order the instances that guard `names` are asked for, and for which of the names.
+///
+/// Single locks in ascending order: no circle of waiting can close. The names of a namespace that
+/// knows sets are taken as one, in the place of its pattern.
+fn steps<'a>(plan: &'a Plan, names: &[&'a str]) -> BTreeMap<(&'a str, usize), Vec<&'a str>> {
+    let mut steps: BTreeMap<(&str, usize), Vec<&str>> = BTreeMap::new();
+    for &name in names {
+        let namespace = plan.namespace(name);
+        let sets = plan.knows_sets(namespace);
+        let key = if sets { plan.namespaces[namespace].pattern.as_str() } else { name };
+        steps.entry((key, namespace)).or_default().push(name);
+    }
+    steps
 }
 
 impl<'a> IntoFuture for Request<'a> {
@@ -358,6 +365,17 @@ impl Guard {
         self.parts.iter().map(|part| part.fence.0)
     }
 
+    /// The fence of each of `names`, which are what was asked for, in any order.
+    pub(crate) fn fences_of(&self, names: &[String]) -> Vec<u64> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let steps = steps(&self.running.host.plan, &names);
+        let fences = steps.into_values().zip(self.fences());
+        let by_name: BTreeMap<&str, u64> = fences
+            .flat_map(|(names, fence)| names.into_iter().map(move |name| (name, fence)))
+            .collect();
+        names.iter().map(|name| by_name.get(name).copied().unwrap_or_default()).collect()
+    }
+
     /// Returns when the locks are no longer held although they were not released: the node has
     /// stopped.
     pub async fn lost(&self) {
@@ -384,6 +402,10 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        // Somebody may not have noticed yet that the locks of a stopped node are lost.
+        if self.running.is_stopped() {
+            return;
+        }
         for part in self.parts.drain(..).rev() {
             self.running.host.release(part.place, part.ticket);
         }

@@ -1,6 +1,7 @@
 //! Sessions: what a client of another process has asked for and holds, and when that ends.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,20 +16,36 @@ use crate::request::{Guard, LockError, Names, Request};
 
 /// A session has at most so many requests at a time.
 const MOST_REQUESTS: usize = 100_000;
+/// A time to live is not shorter, as it could not be kept up, and not longer, as it would be none.
+const TTL_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(86_400);
+/// A node that stops waits no longer for its clients to hear of it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What a client says of itself is cut to so many characters.
+const LONGEST_LABEL: usize = 255;
+
+/// A node has at most so many sessions.
+const MOST_SESSIONS: usize = 100_000;
+/// So many words can wait for a client to read them: for each of its requests that it was granted,
+/// once more after it came back, and that it was released; and what it asked for besides.
+pub(crate) const MOST_WORDS: usize = 4 * MOST_REQUESTS;
 
 /// Where a session's words go while its client is connected.
-pub(crate) type Voice = mpsc::UnboundedSender<Tell>;
+pub(crate) type Voice = mpsc::Sender<Tell>;
 
 enum Pending {
     /// The task that waits for the locks.
     Waiting(AbortHandle),
-    Held(Guard),
+    /// The locks, and a fence for each name.
+    Held(Guard, Vec<u64>),
 }
 
 struct State {
     requests: BTreeMap<u32, Pending>,
     voice: Option<Voice>,
     deadline: Option<Instant>,
+    /// Ends the session when the time comes.
+    watch: Option<AbortHandle>,
     over: bool,
 }
 
@@ -53,29 +70,43 @@ impl Session {
         // What was granted while nobody listened is said again; the client knows what it knows.
         let State { requests, voice: Some(voice), .. } = &*state else { return };
         for (&request, pending) in requests {
-            if let Pending::Held(guard) = pending {
-                let fences = guard.fences().collect();
+            if let Pending::Held(_, fences) = pending {
+                let fences = fences.clone();
                 // The connection may be gone again already.
-                let _ = voice.send(Tell::Granted { request, fences });
+                let _ = voice.try_send(Tell::Granted { request, fences });
             }
         }
     }
 
-    /// The connection is gone. Returns whether the session goes on without it.
-    pub(crate) fn detach(&self) -> bool {
-        self.state().voice = None;
+    /// The connection behind `voice` is gone. Returns whether the session goes on without it.
+    pub(crate) fn detach(&self, voice: &Voice) -> bool {
+        // The client may have come back over another connection before this one was given up.
+        self.state().voice.take_if(|present| present.same_channel(voice));
         self.ttl.is_some()
     }
 
-    /// A sign of life.
-    pub(crate) fn renew(&self) {
-        self.state().deadline = self.ttl.map(|ttl| Instant::now() + ttl);
+    /// A sign of life. Returns false if it comes too late.
+    pub(crate) fn renew(&self) -> bool {
+        let mut state = self.state();
+        if !state.over {
+            state.deadline = self.ttl.map(|ttl| Instant::now() + ttl);
+        }
+        !state.over
+    }
+
+    /// When the session ends unless a sign of life comes; nothing if that time has come, or the
+    /// session is over for another reason. From then on signs of life come too late.
+    fn ends(&self) -> Option<Instant> {
+        let mut state = self.state();
+        let deadline = state.deadline.filter(|deadline| Instant::now() < *deadline && !state.over);
+        state.over |= deadline.is_none();
+        deadline
     }
 
     fn say(&self, tell: Tell) {
         if let Some(voice) = &self.state().voice {
             // The connection may be gone; then nobody listens.
-            let _ = voice.send(tell);
+            let _ = voice.try_send(tell);
         }
     }
 
@@ -88,21 +119,25 @@ impl Session {
         wait: Wait,
     ) {
         let mut state = self.state();
-        let why = if state.requests.contains_key(&request) {
-            Some("this request has been made already")
-        } else if state.requests.len() >= MOST_REQUESTS {
-            Some("this session has too many requests at a time; release some")
-        } else {
-            None
-        };
-        if let Some(why) = why {
+        match state.requests.get(&request) {
+            // Asked again after a connection broke. What was said then may not have come.
+            Some(Pending::Held(_, fences)) => {
+                let fences = fences.clone();
+                drop(state);
+                return self.say(Tell::Granted { request, fences });
+            }
+            Some(Pending::Waiting(_)) => return,
+            None => {}
+        }
+        if state.requests.len() >= MOST_REQUESTS || state.over {
             drop(state);
-            return self.say(Tell::Denied { request, why: Denial::Input(why.to_string()) });
+            let why = "this session has too many requests at a time; release some".to_string();
+            return self.say(Tell::Denied { request, why: Denial::Input(why) });
         }
         let session = Arc::clone(self);
         let task = tokio::spawn(async move {
             let granted = session.acquire(&names, permits, wait).await;
-            session.settle(request, granted);
+            session.settle(request, &names, granted);
         });
         state.requests.insert(request, Pending::Waiting(task.abort_handle()));
     }
@@ -127,15 +162,15 @@ impl Session {
     }
 
     /// The locks are had, or not. The request may have been taken back meanwhile.
-    fn settle(&self, request: u32, granted: Result<Guard, LockError>) {
+    fn settle(&self, request: u32, names: &[String], granted: Result<Guard, LockError>) {
         let mut state = self.state();
         let known = state.requests.remove(&request).is_some() && !state.over;
         let tell = match granted {
             // Dropping the guard gives the locks back.
             Ok(_) if !known => return,
             Ok(guard) => {
-                let fences = guard.fences().collect();
-                state.requests.insert(request, Pending::Held(guard));
+                let fences = guard.fences_of(names);
+                state.requests.insert(request, Pending::Held(guard, fences.clone()));
                 Tell::Granted { request, fences }
             }
             Err(error) => Tell::Denied { request, why: denial(error) },
@@ -149,7 +184,7 @@ impl Session {
         let pending = self.state().requests.remove(&request);
         match pending {
             Some(Pending::Waiting(task)) => task.abort(),
-            Some(Pending::Held(guard)) => drop(guard),
+            Some(Pending::Held(guard, _)) => drop(guard),
             None => {}
         }
         self.say(Tell::Released { request });
@@ -159,6 +194,9 @@ impl Session {
     fn end(&self) {
         let mut state = self.state();
         state.over = true;
+        if let Some(watch) = state.watch.take() {
+            watch.abort();
+        }
         let requests = std::mem::take(&mut state.requests);
         drop(state);
         for pending in requests.into_values() {
@@ -167,6 +205,17 @@ impl Session {
             }
         }
         self.say(Tell::Over);
+    }
+
+    /// Tells the client that the node stops, and returns when it has been told or is not there.
+    /// Nothing is given back: the client has yet to stop what it does under its locks.
+    async fn dismiss(&self) {
+        self.state().over = true;
+        self.say(Tell::Over);
+        let voice = self.state().voice.clone();
+        if let Some(voice) = voice {
+            voice.closed().await;
+        }
     }
 }
 
@@ -193,41 +242,56 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new session. With a time to live, it ends by itself.
+    /// A new session, unless there are too many. With a time to live, it ends by itself.
     pub(crate) fn begin(
         self: &Arc<Self>,
         running: &Arc<Running>,
         who: Who,
         ttl: Option<Duration>,
-    ) -> Arc<Session> {
+    ) -> Option<Arc<Session>> {
+        if self.count() >= MOST_SESSIONS {
+            return None;
+        }
         let owner = Owner(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let ttl = ttl.map(|ttl| ttl.clamp(*TTL_RANGE.start(), *TTL_RANGE.end()));
+        let cut = |text: String| text.chars().take(LONGEST_LABEL).collect();
+        let who = Who { label: cut(who.label), pid: who.pid, host: cut(who.host) };
         let deadline = ttl.map(|ttl| Instant::now() + ttl);
-        let state = State { requests: BTreeMap::new(), voice: None, deadline, over: false };
+        let requests = BTreeMap::new();
+        let state = State { requests, voice: None, deadline, watch: None, over: false };
         let running = Arc::clone(running);
         let session = Arc::new(Session { owner, who, ttl, running, state: Mutex::new(state) });
         self.open().insert(owner, Arc::clone(&session));
         if deadline.is_some() {
-            tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
+            let watch = tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
+            session.state().watch = Some(watch.abort_handle());
         }
-        session
+        Some(session)
     }
 
     /// Ends `session` when no sign of life has come for its time to live.
     async fn watch(self: Arc<Self>, session: Arc<Session>) {
-        loop {
-            let deadline = {
-                let state = session.state();
-                match state.deadline {
-                    Some(deadline) if !state.over => deadline,
-                    _ => return,
-                }
-            };
-            if deadline <= Instant::now() {
-                tracing::info!(label = %session.who.label, "a session has run out");
-                return self.end(&session);
-            }
+        while let Some(deadline) = session.ends() {
             tokio::time::sleep_until(deadline.into()).await;
         }
+        // Unless it was ended by its client, which takes it off the list.
+        if self.find(session.owner).is_some() && !session.running.is_stopped() {
+            let Who { label, pid, host } = &session.who;
+            tracing::info!(%label, pid, %host, "a session has run out");
+            self.end(&session);
+        }
+    }
+
+    /// Tells every client that the node stops.
+    pub(crate) async fn dismiss(&self) {
+        let all: Vec<Arc<Session>> = self.open().values().cloned().collect();
+        let told = async {
+            for session in all {
+                session.dismiss().await;
+            }
+        };
+        // Whoever does not listen will find out.
+        let _ = tokio::time::timeout(FAREWELL, told).await;
     }
 
     pub(crate) fn end(&self, session: &Session) {

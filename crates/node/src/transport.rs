@@ -4,7 +4,8 @@
 //! other answers. A connection that breaks is dialled again, for as long as the node lives.
 
 use std::io;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -42,13 +43,15 @@ pub(crate) struct Transport {
 impl Transport {
     /// Answers every call.
     pub(crate) async fn answer(self, listener: TcpListener, desk: Arc<Desk>) {
+        let last = Arc::new(Mutex::new(None));
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let (transport, desk) = (self.clone(), Arc::clone(&desk));
+                    let last = Arc::clone(&last);
                     tokio::spawn(async move {
                         if let Err(error) = transport.receive(stream, desk).await {
-                            tracing::warn!(%from, %error, "a call was not answered");
+                            turned_away(from, error.to_string(), &last);
                         }
                     });
                 }
@@ -142,6 +145,7 @@ impl Transport {
         let Some(link) = self.host.links.to(member) else { return };
         let name = &self.host.plan.members[member].name;
         let mut pause = FIRST_PAUSE;
+        let mut refusal = String::new();
         loop {
             match in_time(self.call(member, link)).await {
                 Ok((stream, incarnation, received)) => {
@@ -151,7 +155,11 @@ impl Transport {
                 Err(error) => {
                     let why = error.to_string();
                     if matches!(error, HandshakeError::Refused(_)) {
-                        tracing::error!(member = %name, %why, "this member refuses us");
+                        // It goes on refusing until somebody has read this; once is enough.
+                        if refusal != why {
+                            tracing::error!(member = %name, %why, "this member refuses us");
+                        }
+                        refusal.clone_from(&why);
                         link.refuse(why);
                         pause = LONGEST_PAUSE;
                     } else {
@@ -240,6 +248,18 @@ impl Transport {
             }
         }
     }
+}
+
+/// Tells the operator who was turned away. Members try again every second: the same reason from the
+/// same machine as last time is told only to those who want to know everything.
+fn turned_away(from: SocketAddr, why: String, last: &Mutex<Option<(IpAddr, String)>>) {
+    let this = Some((from.ip(), why.clone()));
+    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+    if *last == this {
+        return tracing::debug!(%from, %why, "a call was not answered again");
+    }
+    *last = this;
+    tracing::warn!(%from, %why, "a call was not answered");
 }
 
 /// Writes what could not be written at once, and tells the other side now and then what has come.

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
+pub(crate) mod service;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No event that is waited for takes nearly so long.
-const GENEROUS: Duration = Duration::from_secs(120);
+pub(crate) const GENEROUS: Duration = Duration::from_secs(120);
 
 /// An empty folder that the binary runs in; it goes away with this value.
 pub(crate) struct Folder(TempDir);

@@ -1,0 +1,93 @@
+//! `catraca config`: what a configuration file means.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use catraca_node::{LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS};
+
+use super::node::read;
+use crate::Outcome;
+use crate::output::Stdout;
+use crate::table::{Align, Table, grouped};
+
+/// Explains configuration files of nodes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Says what a file means, or what is wrong with it and in which line (exit code 2).
+    Check {
+        /// The file.
+        file: PathBuf,
+        /// Check it for this member; a file that all share does not say which one it is for.
+        #[arg(long)]
+        name: Option<String>,
+    },
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let What::Check { file, name } = self.what;
+        let config = read(&file, name.as_deref())?;
+        let mut out = Stdout::lock();
+        writeln!(
+            out,
+            "Group '{}', {} of at most {MOST_MEMBERS} members:",
+            config.group,
+            config.members.len()
+        )?;
+        let mut members = Table::new(&[
+            ("member", Align::Left),
+            ("address", Align::Left),
+            ("cluster", Align::Left),
+        ]);
+        for member in &config.members {
+            let name = match member.name == config.name {
+                true => format!("{} (this node)", member.name),
+                false => member.name.clone(),
+            };
+            let cluster = member.cluster.clone().unwrap_or("-".to_string());
+            members.row(vec![name, member.address.clone(), cluster]);
+        }
+        for line in members.lines() {
+            writeln!(out, "{line}")?;
+        }
+        if let Some(listen) = &config.listen {
+            writeln!(out, "It listens at {listen}.")?;
+        }
+        if config.name.is_empty() {
+            writeln!(
+                out,
+                "Start each with: catraca node --config {} --name MEMBER",
+                file.display()
+            )?;
+        }
+        writeln!(out, "\nThe first of these that fits a name says which algorithm guards it:")?;
+        let mut namespaces =
+            Table::new(&[("names", Align::Left), ("algorithm", Align::Left), ("", Align::Left)]);
+        for namespace in config.all_namespaces() {
+            let sets = catraca_algorithms::registry::entry(&namespace.algorithm)
+                .is_some_and(|entry| entry.parameters.contains(&"resources"));
+            let note = match sets {
+                true => format!("sets, over {} resources", grouped(namespace.resources.into())),
+                false => String::new(),
+            };
+            namespaces.row(vec![namespace.pattern, namespace.algorithm, note]);
+        }
+        for line in namespaces.lines() {
+            writeln!(out, "{line}")?;
+        }
+        writeln!(
+            out,
+            "\nLimits: {} locks per node, {} hand-overs in a row between clients of one node;\n\
+             names of at most {LONGEST_NAME} bytes, semaphores of at most {MOST_PERMITS} permits.",
+            grouped(config.most_locks as u64),
+            config.handovers
+        )?;
+        Ok(())
+    }
+}

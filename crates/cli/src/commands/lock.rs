@@ -1,0 +1,423 @@
+//! `catraca lock`: runs a command while holding locks.
+
+mod child;
+mod keeper;
+mod lease;
+mod signals;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use catraca_node::{ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
+use nix::sys::signal::Signal;
+use nix::sys::stat::{SFlag, fstat};
+use nix::unistd::{getpgrp, tcgetpgrp};
+use tokio::sync::oneshot;
+
+use self::child::{Change, Child};
+use self::keeper::{Keeper, Loss, News, Patience, Wish};
+pub(crate) use self::lease::Lease;
+use self::signals::Signals;
+use super::guardian::Guardian;
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::output::{Stdout, reason};
+use crate::value::{at_node, seconds};
+
+/// Runs a command while holding locks, or holds them until Ctrl-C.
+///
+/// Waits until all of the locks are had, runs the command, and releases them however it ends.
+/// Signals are passed on to the command's whole process group. If the locks are lost, because the
+/// node stops or cannot be reached, the command gets SIGTERM and then SIGKILL before anybody else can
+/// hold them.
+///
+/// Without a command it prints the fences, one for each name, and holds the locks until Ctrl-C,
+/// SIGTERM, or the end of its input, if that is a terminal or a pipe.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Arguments {
+    /// The locks: all of them are held, or none. Names have 1 to 255 bytes and no spaces.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// The command and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Fail rather than wait for others to leave.
+    #[arg(short, long, visible_alias = "nb", conflicts_with = "wait")]
+    nonblock: bool,
+    /// Fail if the locks are not had within SECONDS. Fractions are allowed; 0 is as --nonblock.
+    #[arg(short, long, visible_alias = "timeout", value_name = "SECONDS", value_parser = seconds(0.0..=1e9))]
+    wait: Option<Duration>,
+    /// The exit code if the locks are not had, instead of 1 (--nonblock) or 124 (--wait).
+    #[arg(short = 'E', long, value_name = "CODE")]
+    conflict_exit_code: Option<u8>,
+    /// How long the locks stay held after the last sign of life of this process.
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds(0.5..=86_400.0))]
+    ttl: Duration,
+    /// How many may hold the lock at a time, 1 to 64: a semaphore. All who use it say the same.
+    #[arg(long, default_value = "1", value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PERMITS)))]
+    permits: u32,
+    /// The node to ask.
+    #[arg(long, default_value = catraca_node::DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR", value_parser = at_node)]
+    node: String,
+    /// What lists of locks call this client: the user and the command, unless said otherwise.
+    #[arg(long)]
+    label: Option<String>,
+    /// Say how long it waited, and what happens to the locks.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+const HELP: &str = "\
+The command finds in its environment:
+  CATRACA_LOCK      the names, each once, with a space between them
+  CATRACA_FENCE     a number for each of them that is larger than that of every earlier holder:
+                    hand it to what the lock protects, which refuses smaller numbers
+  CATRACA_DEADLINE  until when the locks are certain, in milliseconds of Unix time; signs of life
+                    prolong it while the command runs
+
+Exit codes:
+  that of the command, or 128 + N if signal N ended it; otherwise
+    1  somebody else has the lock (--nonblock); see -E
+    2  wrong input; the message says what to change
+  123  the locks were lost; the command was ended
+  124  the locks were not had in time (--wait); see -E
+  125  no node answers, or it cannot serve
+  126  the command cannot be run
+  127  the command was not found
+  128 + N  signal N came while waiting
+    0  the locks were held without a command until Ctrl-C, SIGTERM or the end of input
+
+Examples:
+  catraca lock deploy -- ./deploy.sh
+  catraca lock -n nightly -- make report
+  catraca lock -w 2.5 db/orders db/stock -- ./migrate
+  catraca lock --permits 3 downloads -- curl -O https://example.org/large";
+
+const LOST: u8 = 123;
+const TIMED_OUT: u8 = 124;
+const NO_NODE: u8 = 125;
+
+/// The node answers a request that does not wait in much less time.
+const ANSWER: Duration = Duration::from_secs(5);
+/// A lock that may be somebody else's already leaves no time for an orderly end.
+const LAST_CHANCE: Duration = Duration::from_millis(100);
+
+impl Arguments {
+    pub(crate) fn run(mut self) -> Outcome {
+        let mut known = BTreeSet::new();
+        self.names.retain(|name| known.insert(name.clone()));
+        self.check()?;
+        let system = |error: io::Error| Failure::Own(NO_NODE, Some(reason(&error)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let code = runtime.map_err(system)?.block_on(self.hold())?;
+        if code == 0 { Ok(()) } else { Err(Failure::Own(code, None)) }
+    }
+
+    fn check(&self) -> Outcome {
+        for name in &self.names {
+            LockName::new(name).map_err(Failure::input)?;
+        }
+        if self.names.len() > MOST_NAMES {
+            return Err(Failure::input(format!("at most {MOST_NAMES} locks at once")));
+        }
+        if self.permits > 1 && self.names.len() > 1 {
+            return Err(Failure::input("--permits is for one name at a time"));
+        }
+        Ok(())
+    }
+
+    async fn hold(self) -> Result<u8, Failure> {
+        let begin = Instant::now();
+        let mut signals =
+            Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
+        let (mut keeper, mut lease) = tokio::select! {
+            begun = self.begin(begin) => begun?,
+            signal = signals.next() => return Ok(128 + signal as u8),
+        };
+        let granted = self.inside(begin, &mut keeper, &mut lease, &mut signals).await;
+        let fences = match granted {
+            Ok(fences) => fences,
+            Err(end) => {
+                keeper.close().await;
+                return end;
+            }
+        };
+        let waited = begin.elapsed().as_secs_f64();
+        self.tell(|| format!("inside after {waited:.3} s, fence {}", list(&fences)));
+        let code = if self.command.is_empty() {
+            self.stay(&fences, &mut keeper, &mut lease, &mut signals).await
+        } else {
+            self.work(&fences, &mut keeper, &mut lease, &mut signals).await
+        };
+        if matches!(code, Err(Failure::Own(LOST, _))) {
+            return code;
+        }
+        let free = keeper.close().await;
+        self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
+        code
+    }
+
+    fn tell(&self, what: impl FnOnce() -> String) {
+        if self.verbose {
+            // If standard error is closed there is nobody to tell.
+            writeln!(io::stderr().lock(), "catraca: '{}': {}", self.names.join(" "), what()).ok();
+        }
+    }
+
+    async fn begin(&self, begin: Instant) -> Result<(Keeper, Lease), Failure> {
+        let patience = match self.wait {
+            _ if self.nonblock => Patience::None,
+            Some(Duration::ZERO) => Patience::None,
+            Some(limit) => Patience::Until(begin + limit),
+            None => Patience::Endless,
+        };
+        let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
+        let begun = Keeper::begin(&self.node, self.who(), self.ttl, wish).await;
+        begun.map_err(|error| Failure::Own(NO_NODE, Some(error.to_string())))
+    }
+
+    fn who(&self) -> Who {
+        let user = std::env::var("USER").unwrap_or_default();
+        let program = self.command.first().map(|program| program.to_string_lossy());
+        let label = match (&self.label, program) {
+            (Some(label), _) => label.clone(),
+            (None, Some(program)) if user.is_empty() => program.into_owned(),
+            (None, Some(program)) => format!("{user}:{program}"),
+            (None, None) => user,
+        };
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
+    }
+
+    /// Waits until the locks are had. Otherwise says how this ends.
+    async fn inside(
+        &self,
+        begin: Instant,
+        keeper: &mut Keeper,
+        lease: &mut Lease,
+        signals: &mut Signals,
+    ) -> Result<Vec<u64>, Result<u8, Failure>> {
+        let refuses = self.nonblock || self.wait == Some(Duration::ZERO);
+        let limit = if refuses { Some(ANSWER) } else { self.wait };
+        let not_had = if refuses { Denial::Taken } else { Denial::TimedOut };
+        let gone = |why: &str| Err(Failure::Own(NO_NODE, Some(format!("{}: {why}", self.node))));
+        loop {
+            let give_up = async {
+                match limit {
+                    // The node says so itself, if it can be heard.
+                    Some(limit) => {
+                        tokio::time::sleep_until((begin + limit + LAST_CHANCE).into()).await
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            let news = tokio::select! {
+                signal = signals.next() => return Err(Ok(128 + signal as u8)),
+                news = keeper.news() => news,
+                () = give_up => News::Denied(not_had.clone()),
+                () = tokio::time::sleep_until(lease.deadline().into()) => {
+                    return Err(gone("the node does not answer any more"));
+                }
+            };
+            match news {
+                News::Granted(fences) => return Ok(fences),
+                News::Renewed(renewed) => *lease = renewed,
+                News::Denied(why) => return Err(self.denied(&why)),
+                News::Lost(_) => return Err(gone("the node has stopped or was restarted")),
+            }
+        }
+    }
+
+    fn denied(&self, why: &Denial) -> Result<u8, Failure> {
+        let (usual, what) = match why {
+            Denial::Taken => (1, "somebody else has it"),
+            Denial::TimedOut => (TIMED_OUT, "not had in time"),
+            Denial::Input(why) => return Err(Failure::input(why)),
+            Denial::Node(why) => return Err(Failure::Own(NO_NODE, Some(why.clone()))),
+        };
+        self.tell(|| what.to_string());
+        Ok(self.conflict_exit_code.unwrap_or(usual))
+    }
+
+    /// Runs the command.
+    async fn work(
+        &self,
+        fences: &[u64],
+        keeper: &mut Keeper,
+        lease: &mut Lease,
+        signals: &mut Signals,
+    ) -> Result<u8, Failure> {
+        let mut guardian = Guardian::start().map_err(|error| {
+            let why = format!("cannot start the command's guardian: {}", reason(&error));
+            Failure::Own(NO_NODE, Some(why))
+        })?;
+        let environment = [
+            ("CATRACA_LOCK", self.names.join(" ")),
+            ("CATRACA_FENCE", list(fences)),
+            ("CATRACA_DEADLINE", unix_millis(lease.deadline()).to_string()),
+        ];
+        let mut child = match Child::start(&self.command, &environment) {
+            Ok(child) => child,
+            Err(error) => {
+                guardian.dismiss();
+                return Err(self.not_run(&error));
+            }
+        };
+        guardian.guard(child.group(), lease);
+        let mut lost: Option<Instant> = None;
+        let code = loop {
+            let next = lost.unwrap_or_else(|| lease.warning());
+            tokio::select! {
+                change = child.change() => match change {
+                    Change::Ended(code) => break code,
+                    Change::Stopped => child.rest(),
+                },
+                signal = signals.next() => child.signal(signal),
+                news = keeper.news() => match news {
+                    News::Renewed(renewed) if lost.is_none() => {
+                        *lease = renewed;
+                        guardian.renew(lease);
+                    }
+                    News::Lost(how) => {
+                        let kill = match how {
+                            Loss::Over => lease.deadline(),
+                            Loss::Unknown => lease.deadline().min(Instant::now() + LAST_CHANCE),
+                        };
+                        self.end(&child);
+                        lost = Some(lost.map_or(kill, |before| before.min(kill)));
+                    }
+                    _ => {}
+                },
+                () = tokio::time::sleep_until(next.into()) => match lost {
+                    None => {
+                        self.end(&child);
+                        lost = Some(lease.deadline());
+                    }
+                    Some(_) => {
+                        child.signal(Signal::SIGKILL);
+                        // Nothing is left to be done but to wait for its end.
+                        lost = Some(Instant::now() + ANSWER);
+                    }
+                },
+            }
+        };
+        if lost.is_some() {
+            // The command has ended, but perhaps not all that it started.
+            child.signal(Signal::SIGKILL);
+        }
+        guardian.dismiss();
+        match lost {
+            None => Ok(code),
+            Some(_) => Err(self.lost("the command was ended")),
+        }
+    }
+
+    /// Asks the command to end because the locks are lost.
+    fn end(&self, child: &Child) {
+        self.tell(|| "lost; the command is asked to end".to_string());
+        child.signal(Signal::SIGTERM);
+        child.signal(Signal::SIGCONT);
+    }
+
+    fn lost(&self, what: &str) -> Failure {
+        let names = self.names.join(" ");
+        let why = format!("the node at {} stopped or did not answer", self.node);
+        Failure::Own(LOST, Some(format!("lost the lock '{names}': {why}; {what}")))
+    }
+
+    fn not_run(&self, error: &io::Error) -> Failure {
+        let program = self.command.first().map(|program| program.to_string_lossy());
+        let program = program.unwrap_or_default();
+        let (code, why) = match error.kind() {
+            ErrorKind::NotFound => (127, "command not found".to_string()),
+            kind => (126, kind.to_string()),
+        };
+        Failure::Own(code, Some(format!("{program}: {why}")))
+    }
+
+    /// Holds the locks without a command.
+    async fn stay(
+        &self,
+        fences: &[u64],
+        keeper: &mut Keeper,
+        lease: &mut Lease,
+        signals: &mut Signals,
+    ) -> Result<u8, Failure> {
+        let mut out = Stdout::lock();
+        writeln!(out, "{}", list(fences))?;
+        out.flush()?;
+        drop(out);
+        if io::stderr().is_terminal() {
+            let hint = "held until Ctrl-C; to run a command, put '--' before it";
+            writeln!(io::stderr().lock(), "catraca: '{}': {hint}", self.names.join(" ")).ok();
+        }
+        let mut end_of_input = end_of_input();
+        loop {
+            let ended = async {
+                match &mut end_of_input {
+                    Some(end) => end.await.unwrap_or_default(),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                signal = signals.next() => match signal {
+                    Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                    _ => return Ok(0),
+                },
+                () = ended => return Ok(0),
+                news = keeper.news() => match news {
+                    News::Renewed(renewed) => *lease = renewed,
+                    News::Lost(_) => return Err(self.lost("it is no longer held")),
+                    _ => {}
+                },
+                () = tokio::time::sleep_until(lease.warning().into()) => {
+                    return Err(self.lost("it is no longer held"));
+                }
+            }
+        }
+    }
+}
+
+/// Says when standard input ends. Nobody can end `/dev/null` or a file, and a terminal that is not
+/// ours must not be read: then there is nothing to wait for.
+fn end_of_input() -> Option<oneshot::Receiver<()>> {
+    let stdin = io::stdin();
+    let is_pipe = fstat(stdin.as_fd()).is_ok_and(|stat| {
+        let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+        kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
+    });
+    let is_ours = || tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp());
+    if !is_pipe && !is_ours() {
+        return None;
+    }
+    let (end, ended) = oneshot::channel();
+    // A thread that reads cannot be interrupted; the process ends without waiting for it.
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while io::stdin().lock().read(&mut bytes).is_ok_and(|read| read > 0) {}
+        // Whoever waited may have ended for another reason.
+        let _ = end.send(());
+    });
+    Some(ended)
+}
+
+fn list(fences: &[u64]) -> String {
+    fences.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The time of the wall clock at `instant`.
+fn unix_millis(instant: Instant) -> u128 {
+    let left = instant.saturating_duration_since(Instant::now());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now + left).as_millis()
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Failure::System(anyhow::Error::msg(error.to_string()))
+    }
+}

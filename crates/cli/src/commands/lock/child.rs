@@ -1,0 +1,119 @@
+//! The command that runs under the lock, in a process group of its own.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+/// What has become of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It has ended, with this exit code, or 128 and the number of the signal that ended it.
+    Ended(u8),
+    /// It was stopped, most likely by Ctrl-Z.
+    Stopped,
+}
+
+/// The running command and whatever it has started.
+pub(crate) struct Child {
+    group: Pid,
+    changes: Stream,
+    /// Whether the terminal was ours, and is the command's now.
+    has_terminal: bool,
+}
+
+impl Child {
+    /// Starts `command`. If the terminal is ours, the command gets it.
+    pub(crate) fn start(command: &[OsString], environment: &[(&str, String)]) -> io::Result<Self> {
+        // Before the command begins, so that no end is missed.
+        let changes = signal(SignalKind::child())?;
+        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let environment = environment.iter().map(|(key, value)| (key, value));
+        let child =
+            Command::new(program).args(arguments).envs(environment).process_group(0).spawn()?;
+        let group = Pid::from_raw(child.id() as i32);
+        let mut child = Child { group, changes, has_terminal: false };
+        child.give_terminal();
+        Ok(child)
+    }
+
+    /// The number of its process group.
+    pub(crate) fn group(&self) -> i32 {
+        self.group.as_raw()
+    }
+
+    /// Signals the whole group.
+    pub(crate) fn signal(&self, which: Signal) {
+        // It may have ended in this moment.
+        killpg(self.group, which).ok();
+    }
+
+    /// Waits for the next change. Nothing is lost if the future is dropped.
+    pub(crate) async fn change(&mut self) -> Change {
+        loop {
+            let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+            match waitpid(self.group, Some(flags)) {
+                Ok(WaitStatus::Exited(_, code)) => return Change::Ended(code as u8),
+                Ok(WaitStatus::Signaled(_, which, _)) => {
+                    return Change::Ended(128 + which as u8);
+                }
+                Ok(WaitStatus::Stopped(..)) => return Change::Stopped,
+                // Somebody else has taken its status: nothing is known but that it has ended.
+                Err(Errno::ECHILD) => return Change::Ended(1),
+                _ => {}
+            }
+            self.changes.recv().await;
+        }
+    }
+
+    /// The command was stopped at the terminal: so are we, as the shell expects, until it lets us go
+    /// on. The lock is not kept alive meanwhile.
+    pub(crate) fn rest(&mut self) {
+        if !self.has_terminal {
+            return;
+        }
+        self.take_terminal();
+        nix::sys::signal::raise(Signal::SIGSTOP).ok();
+        self.give_terminal();
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn give_terminal(&mut self) {
+        let stdin = io::stdin();
+        // It fails where there is no terminal.
+        if tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp()) {
+            self.has_terminal = set_foreground(self.group);
+            // It may have been stopped for reading before the terminal was its own.
+            self.signal(Signal::SIGCONT);
+        }
+    }
+
+    fn take_terminal(&mut self) {
+        if std::mem::take(&mut self.has_terminal) {
+            set_foreground(getpgrp());
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.take_terminal();
+    }
+}
+
+/// Makes `group` the one that the terminal belongs to.
+fn set_foreground(group: Pid) -> bool {
+    // Whoever is in the background is stopped for this, unless it blocks the signal.
+    let mut stop = SigSet::empty();
+    stop.add(Signal::SIGTTOU);
+    stop.thread_block().ok();
+    let done = tcsetpgrp(io::stdin(), group).is_ok();
+    stop.thread_unblock().ok();
+    done
+}

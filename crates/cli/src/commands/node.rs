@@ -1,0 +1,185 @@
+//! `catraca node`: a member of a group that hands out locks.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use catraca_algorithms::SpecError;
+use catraca_node::{Config, ConfigError, DEFAULT_ADDRESS, Namespace, Node, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::Level;
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::log;
+use crate::output::{Stdout, reason};
+
+/// Runs a node that hands out locks: alone, or as a member of a group.
+///
+/// Without arguments it is a group of one, for this machine. A group is described by a file that all
+/// members can share, or by --name and --members. It runs until Ctrl-C or SIGTERM, which both stop
+/// it in an orderly way: the exit code is 0. What it has to tell goes to standard error.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A file that describes the group; 'catraca config check FILE' explains it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which member this node is.
+    #[arg(long)]
+    name: Option<String>,
+    /// All members, this one too: NAME=HOST:PORT or NAME=HOST:PORT@CLUSTER, with commas between.
+    #[arg(long, value_name = "LIST", conflicts_with = "config")]
+    members: Option<String>,
+    /// Where to listen, if not at the member's own address. Port 0 lets the system choose.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// The cluster that this member is in. The others must be told the same, by @CLUSTER.
+    #[arg(long, value_name = "LABEL")]
+    cluster: Option<String>,
+    /// The group's name. Members of different groups do not talk to each other.
+    #[arg(long)]
+    group: Option<String>,
+    /// The algorithm that guards all names; 'catraca algorithms' lists them.
+    #[arg(long, value_name = "NAME")]
+    algorithm: Option<String>,
+    /// Tell more.
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  catraca node
+  catraca node --name a --members a=10.0.0.1:7800,b=10.0.0.2:7800,c=10.0.0.3:7800
+  catraca node --config group.toml --name b";
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let config = self.config()?;
+        log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
+        runtime.map_err(system)?.block_on(serve(config))
+    }
+
+    /// What the flags and the file say together; flags win.
+    fn config(&self) -> Result<Config, Failure> {
+        let mut config = match (&self.config, &self.members) {
+            (Some(file), _) => read(file, self.name.as_deref())?,
+            (None, Some(list)) => {
+                let members = Config::members_from(list).map_err(Failure::input)?;
+                Config::new(self.name.as_deref().unwrap_or_default(), members)
+            }
+            (None, None) => self.alone(),
+        };
+        if config.name.is_empty() {
+            let names: Vec<&str> = config.members.iter().map(|it| it.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(Failure::Input(format!(
+                "which member is this node? Say --name with one of: {names}"
+            )));
+        }
+        config.group = self.group.clone().unwrap_or(config.group);
+        config.listen = self.listen.clone().or(config.listen);
+        if let Some(label) = &self.cluster {
+            let own = config.members.iter_mut().find(|member| member.name == config.name);
+            if let Some(own) = own {
+                if own.cluster.as_ref().is_some_and(|told| told != label) {
+                    return Err(Failure::input("--cluster: the list of members says otherwise"));
+                }
+                own.cluster = Some(label.clone());
+            }
+        }
+        if let Some(algorithm) = &self.algorithm {
+            let (pattern, algorithm) = ("*".to_string(), algorithm.clone());
+            let resources = config.all_namespaces().last().map_or(1, |usual| usual.resources);
+            config.namespaces = vec![Namespace { pattern, algorithm, resources }];
+        }
+        match config.check() {
+            Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
+                Err(error.into())
+            }
+            checked => checked.map(|()| config).map_err(of_config),
+        }
+    }
+
+    /// A group of one, at the address that it listens at.
+    fn alone(&self) -> Config {
+        let mut config = Config::alone();
+        if let Some(name) = &self.name {
+            config.name.clone_from(name);
+            config.members[0].name.clone_from(name);
+        }
+        if let Some(listen) = &self.listen {
+            config.members[0].address.clone_from(listen);
+        }
+        config
+    }
+}
+
+/// What is wrong with a configuration, with the nearest name to a wrong one.
+pub(crate) fn of_config(error: ConfigError) -> Failure {
+    match error {
+        ConfigError::Line { line, error } => match of_config(*error) {
+            Failure::Input(message) => Failure::Input(format!("line {line}: {message}")),
+            failure => failure,
+        },
+        ConfigError::Namespace { pattern, error: error @ SpecError::UnknownAlgorithm(_) } => {
+            match Failure::from(error) {
+                Failure::Input(message) => {
+                    Failure::Input(format!("namespace '{pattern}': {message}"))
+                }
+                failure => failure,
+            }
+        }
+        other => Failure::input(other),
+    }
+}
+
+/// Reads a file that describes a group.
+pub(crate) fn read(file: &Path, name: Option<&str>) -> Result<Config, Failure> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::Input(format!("cannot read '{place}': {}", reason(&error))))?;
+    Config::from_shared_toml(&text, name).map_err(|error| match of_config(error) {
+        Failure::Input(message) => Failure::Input(format!("{place}: {message}")),
+        failure => failure,
+    })
+}
+
+async fn serve(config: Config) -> Outcome {
+    let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
+    // Before anybody is told that there is a node to stop.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
+    let (name, group) = (config.name.clone(), config.group.clone());
+    let members = config.members.len();
+    let node = Node::start(config).await.map_err(|error| match error {
+        StartError::Config(error) => of_config(error),
+        error @ StartError::Listen { .. } => Failure::System(anyhow::Error::msg(error.to_string())),
+    })?;
+    greet(&name, &group, members, &node.address().to_string())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    tracing::info!("stopping");
+    node.stop().await;
+    Ok(())
+}
+
+/// Says where the node is and what to type next.
+fn greet(name: &str, group: &str, members: usize, address: &str) -> Outcome {
+    let flag = if address == DEFAULT_ADDRESS { "" } else { &format!(" --node {address}") };
+    let what = match members {
+        1 => format!("Node '{name}', alone in group '{group}'"),
+        _ => format!("Node '{name}' of {members} in group '{group}'"),
+    };
+    let mut out = Stdout::lock();
+    writeln!(out, "{what}, listens at {address}. Now try, elsewhere:")?;
+    writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
+    writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
+    writeln!(out, "  catraca status{flag}                       # members and counters")?;
+    out.flush()?;
+    Ok(())
+}

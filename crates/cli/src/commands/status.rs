@@ -1,0 +1,123 @@
+//! `catraca status`: how a node and its group are doing.
+
+use std::io::Write;
+
+use catraca_node::{Client, LinkStatus, Status};
+use serde_json::json;
+
+use super::locks::block_on;
+use crate::Outcome;
+use crate::output::Stdout;
+use crate::table::{Align, Table, grouped, lasting};
+use crate::value::at_node;
+
+/// Tells how a node is doing: members, links, algorithms, counters.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// The node to ask.
+    #[arg(long, default_value = catraca_node::DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR", value_parser = at_node)]
+    node: String,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        block_on(async {
+            let status = Client::connect(&self.node).await?.status().await?;
+            let mut out = Stdout::lock();
+            if self.json {
+                writeln!(out, "{:#}", status_json(&status))?;
+                return Ok(());
+            }
+            print(&mut out, &status)
+        })
+    }
+}
+
+fn print(out: &mut Stdout, status: &Status) -> Outcome {
+    let running = lasting(status.millis);
+    writeln!(out, "Node '{}' of group '{}', running for {running}\n", status.node, status.group)?;
+    let mut members = Table::new(&[
+        ("member", Align::Left),
+        ("address", Align::Left),
+        ("cluster", Align::Left),
+        ("link", Align::Left),
+    ]);
+    for member in &status.members {
+        let cluster = member.cluster.clone().unwrap_or("-".to_string());
+        let (word, millis, why) = link_words(&member.link);
+        let since = millis.map_or(String::new(), |millis| format!(" for {}", lasting(millis)));
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        let link = format!("{word}{since}{why}");
+        members.row(vec![member.name.clone(), member.address.clone(), cluster, link]);
+    }
+    let mut namespaces = Table::new(&[
+        ("names", Align::Left),
+        ("algorithm", Align::Left),
+        ("messages sent", Align::Left),
+    ]);
+    for namespace in &status.namespaces {
+        let one = |(kind, count): &(String, u64)| format!("{kind} {}", grouped(*count));
+        let messages = match namespace.messages.as_slice() {
+            [] => "none".to_string(),
+            some => some.iter().map(one).collect::<Vec<_>>().join(", "),
+        };
+        namespaces.row(vec![namespace.pattern.clone(), namespace.algorithm.clone(), messages]);
+    }
+    for line in members.lines().into_iter().chain([String::new()]).chain(namespaces.lines()) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    for (what, count) in counters(status) {
+        writeln!(out, "{what:<10} {}", grouped(count))?;
+    }
+    Ok(())
+}
+
+fn link_words(link: &LinkStatus) -> (&'static str, Option<u64>, Option<&str>) {
+    match link {
+        LinkStatus::Itself => ("this node", None, None),
+        LinkStatus::Connecting => ("connecting", None, None),
+        LinkStatus::Up(millis) => ("up", Some(*millis), None),
+        LinkStatus::Down(millis, why) => ("down", Some(*millis), Some(why)),
+        LinkStatus::Refused(why) => ("refused", None, Some(why)),
+    }
+}
+
+fn counters(status: &Status) -> [(&'static str, u64); 8] {
+    [
+        ("locks", status.locks),
+        ("held", status.held),
+        ("waiting", status.waiting),
+        ("sessions", status.sessions),
+        ("grants", status.grants),
+        ("handovers", status.handovers),
+        ("messages", status.messages),
+        ("anomalies", status.anomalies),
+    ]
+}
+
+fn status_json(status: &Status) -> serde_json::Value {
+    let members = status.members.iter().map(|member| {
+        let (link, millis, why) = link_words(&member.link);
+        let (name, address, cluster) = (&member.name, &member.address, &member.cluster);
+        json!({ "name": name, "address": address, "cluster": cluster, "link": link,
+                "millis": millis, "why": why })
+    });
+    let namespaces = status.namespaces.iter().map(|namespace| {
+        let messages: serde_json::Map<_, _> =
+            namespace.messages.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
+        json!({ "names": namespace.pattern, "algorithm": namespace.algorithm, "messages": messages })
+    });
+    let counters: serde_json::Map<_, _> = counters(status)
+        .into_iter()
+        .map(|(what, count)| (what.to_string(), json!(count)))
+        .collect();
+    json!({
+        "group": status.group, "node": status.node, "millis": status.millis,
+        "members": members.collect::<Vec<_>>(), "namespaces": namespaces.collect::<Vec<_>>(),
+        "counters": counters,
+    })
+}

@@ -1,0 +1,388 @@
+//! `catraca lock` and `catraca locks`: real nodes, real commands, real signals.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use support::Folder;
+use support::service::{Process, Service, is_running, wait_until};
+
+/// Runs until it is ended by a signal, and says when it has begun.
+const LONG: &str = "echo begun; while :; do sleep 0.05; done";
+
+#[test]
+fn the_status_of_the_command_passes_through() {
+    let service = Service::start(1, &[]);
+    for (line, code) in [("true", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137)] {
+        assert_eq!(service.lock(0, "x", line).ends().code, Some(code), "{line}");
+    }
+    let run = |program| service.client(0, &["lock"], &["x", "--", program]).ends();
+    let missing = run("no-such-program");
+    assert_eq!(missing.code, Some(127));
+    missing.complained(&["no-such-program: command not found"]);
+    assert_eq!(run("/etc/passwd").code, Some(126));
+    assert_eq!(service.locks(0), "Nobody holds a lock, nobody waits.\n");
+}
+
+#[test]
+fn the_command_finds_names_fences_and_deadline_in_its_environment() {
+    let service = Service::start(1, &[]);
+    service.lock(0, "b", "true").ends().quietly(0);
+    let line = "echo $CATRACA_LOCK; echo $CATRACA_FENCE; echo $CATRACA_DEADLINE";
+    let ran = service.lock(0, "b a b", line).ends().quietly(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "b a");
+    let fences: Vec<u64> = lines[1].split(' ').map(|fence| fence.parse().unwrap()).collect();
+    assert!(fences.len() == 2 && fences[0] > fences[1], "{fences:?}");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let deadline: u128 = lines[2].parse().unwrap();
+    assert!(deadline.abs_diff(now.as_millis()) < support::GENEROUS.as_millis(), "{deadline}");
+}
+
+#[test]
+fn whoever_does_not_wait_is_told_by_the_exit_code() {
+    let service = Service::start(2, &[]);
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    for member in [0, 1] {
+        for (flags, code) in [
+            ("-n x", 1),
+            ("-w 0 x", 1),
+            ("-n -E 42 x", 42),
+            ("-w 0.2 x", 124),
+            ("-w 0.2 -E 9 x", 9),
+        ] {
+            let ran = service.lock(member, flags, "true").ends();
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(code), ""), "{member}: {flags}");
+        }
+    }
+    service.lock(1, "-v -n x", "true").ends().complained(&["'x': somebody else has it"]);
+    service.lock(1, "-n y", "true").ends().quietly(0);
+    holder.signal("TERM");
+    assert_eq!(holder.ends().code, Some(143));
+    service.lock(1, "-w 60 x", "true").ends().quietly(0);
+}
+
+#[test]
+fn the_list_shows_who_holds_and_who_waits_over_the_whole_group() {
+    let service = Service::start(3, &[]);
+    let holder = service.lock(0, "--label nightly x", LONG);
+    holder.says("begun");
+    let waiters: Vec<Process> = (1..=2)
+        .map(|place| {
+            let waiter = service.lock(1, "x", "true");
+            wait_until("it waits", || service.locks(2).contains(&format!("waits {place}")));
+            waiter
+        })
+        .collect();
+    let table = service.locks(2);
+    assert!(table.contains("1 holder, 2 waiters"), "{table}");
+    let json = service.client(2, &["locks", "--json"], &[]).ends().quietly(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lines = json["locks"].as_array().unwrap();
+    assert_eq!((&lines[0]["state"], &lines[0]["label"]), (&"holds".into(), &"nightly".into()));
+    assert_eq!((&lines[0]["node"], &lines[0]["pid"]), (&"a".into(), &holder.id().into()));
+    assert!(lines[0]["fence"].is_u64() && lines[0]["host"].is_string());
+    for (line, (place, waiter)) in lines[1..].iter().zip((1..).zip(&waiters)) {
+        assert_eq!((&line["state"], &line["place"]), (&"waits".into(), &place.into()));
+        assert_eq!((&line["label"], &line["pid"]), (&"tester:sh".into(), &waiter.id().into()));
+        assert_eq!((&line["node"], &line["fence"]), (&"b".into(), &serde_json::Value::Null));
+    }
+    holder.signal("TERM");
+    for waiter in waiters {
+        waiter.ends().quietly(0);
+    }
+}
+
+#[test]
+fn a_member_that_does_not_answer_is_named() {
+    let mut service = Service::start(2, &[]);
+    drop(service.nodes.remove(1));
+    let ran = service.client(0, &["locks"], &[]).ends();
+    assert_eq!(ran.code, Some(0));
+    ran.complained(&["no answer from b"]).says("Nobody holds a lock");
+}
+
+#[test]
+fn watching_goes_on_until_ctrl_c() {
+    let service = Service::start(1, &[]);
+    let watch = service.client(0, &["locks", "--watch"], &[]);
+    watch.says("Nobody holds a lock");
+    let holder = service.lock(0, "x", LONG);
+    watch.says("1 holder");
+    watch.signal("INT");
+    watch.ends().quietly(0);
+    holder.signal("TERM");
+    holder.ends();
+}
+
+#[test]
+fn signals_reach_the_whole_process_group() {
+    let service = Service::start(1, &[]);
+    // The first wait is interrupted by the signal.
+    let line = "trap : USR1; sh -c \"trap 'echo heard; exit 0' USR1; echo begun; \
+                while :; do sleep 0.05; done\" & wait; wait; exit 5";
+    let holder = service.lock(0, "x", line);
+    holder.says("begun");
+    holder.signal("USR1");
+    let ran = holder.ends();
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("heard"), "{ran:?}");
+}
+
+#[test]
+fn a_waiter_that_is_interrupted_is_gone_at_once() {
+    let service = Service::start(1, &[]);
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let waiter = service.lock(0, "--ttl 3600 x", "true");
+        wait_until("it waits", || service.locks(0).contains("1 waiter"));
+        waiter.signal(signal);
+        assert_eq!(waiter.ends().code, Some(code));
+        assert!(service.locks(0).contains("0 waiters"));
+    }
+    holder.signal("INT");
+    assert_eq!(holder.ends().code, Some(130));
+    assert!(service.locks(0).contains("Nobody"));
+}
+
+#[test]
+fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
+    let service = Service::start(1, &[]);
+    let mut command = service.command(0, &["lock"], &["x"]);
+    command.stdin(Stdio::piped());
+    let mut piped = Process::start(command);
+    piped.says("\n");
+    assert!(piped.stdout().trim().parse::<u64>().is_ok(), "{}", piped.stdout());
+    assert_eq!(service.lock(0, "-n x", "true").ends().code, Some(1));
+    piped.end_input();
+    piped.ends().quietly(0);
+    for signal in ["INT", "TERM"] {
+        // Its input is /dev/null, which is always at its end.
+        let held = service.client(0, &["lock"], &["x", "y"]);
+        held.says(" ");
+        assert_eq!(service.lock(0, "-n y", "true").ends().code, Some(1));
+        held.signal(signal);
+        held.ends().quietly(0);
+        assert!(service.locks(0).contains("Nobody"));
+    }
+}
+
+#[test]
+fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
+    let mut service = Service::start(1, &[]);
+    let stubborn = "trap 'echo asked' TERM; echo begun $$; while :; do sleep 0.05; done";
+    let holder = service.lock(0, "--ttl 6 x", stubborn);
+    holder.says("begun");
+    let node = service.nodes.remove(0);
+    node.signal("KILL");
+    let killed = Instant::now();
+    node.ends();
+    let ran = holder.ends();
+    assert!(killed.elapsed() < Duration::from_secs(6), "{:?}", killed.elapsed());
+    assert_eq!(ran.code, Some(123), "{ran:?}");
+    assert!(ran.stdout.contains("asked"), "{ran:?}");
+    assert!(ran.stderr.contains("lost the lock 'x'"), "{ran:?}");
+    let pid = ran.stdout.split(' ').nth(1).unwrap().lines().next().unwrap().to_string();
+    assert!(!is_running(&pid));
+}
+
+#[test]
+fn a_node_that_stops_tells_its_clients_at_once() {
+    let mut service = Service::start(1, &[]);
+    let holder = service.lock(0, "--ttl 3600 x", LONG);
+    let idle = service.client(0, &["lock", "--ttl", "3600"], &["y"]);
+    holder.says("begun");
+    idle.says("\n");
+    let waiter = service.lock(0, "--ttl 3600 x", "true");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    let node = service.nodes.remove(0);
+    node.signal("TERM");
+    assert_eq!(node.ends().code, Some(0));
+    assert_eq!(holder.ends().code, Some(123));
+    assert_eq!(idle.ends().code, Some(123));
+    let waited = waiter.ends();
+    assert_eq!(waited.code, Some(125));
+    waited.complained(&["the node has stopped"]);
+}
+
+/// `catraca lock` cannot do anything any more; the command must end all the same, before the next
+/// one is inside.
+fn outlived(signal: &str) {
+    let service = Service::start(1, &[]);
+    let holder =
+        service.lock(0, "--ttl 2 x", "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done");
+    wait_until("it begins", || {
+        service.folder.names().contains(&"pid".to_string())
+            && service.folder.read("pid").ends_with('\n')
+    });
+    let pid = service.folder.read("pid");
+    holder.signal(signal);
+    // Nobody may have waited for its end, so it can still be a zombie.
+    let gone = "! grep -q '^State:.[RSDT]' /proc/$(cat pid)/status 2>/dev/null";
+    let ran = service.lock(0, "-w 100 x", gone).ends();
+    assert_eq!(ran.code, Some(0), "the command still ran: {ran:?}");
+    assert!(!is_running(&pid));
+    if signal == "STOP" {
+        holder.signal("CONT");
+        assert_eq!(holder.ends().code, Some(123));
+    }
+}
+
+#[test]
+fn nothing_is_left_behind_when_the_client_is_killed() {
+    outlived("KILL");
+}
+
+#[test]
+fn nothing_runs_on_under_a_lock_whose_client_is_stopped() {
+    outlived("STOP");
+}
+
+#[test]
+fn several_names_do_not_deadlock() {
+    let service = Service::start(3, &[]);
+    let line = "n=$(cat a b 2>/dev/null | wc -l); echo x >> a; echo x >> b; \
+                test $(cat a b | wc -l) = $((n + 2))";
+    let orders = ["a b", "b a"];
+    let clients: Vec<Process> =
+        (0..12).map(|client| service.lock(client % 3, orders[client % 2], line)).collect();
+    for client in clients {
+        client.ends().quietly(0);
+    }
+    assert_eq!(service.folder.read("a").lines().count(), 12);
+}
+
+#[test]
+fn a_semaphore_lets_so_many_in() {
+    let service = Service::start(2, &[]);
+    let holders = [0, 1].map(|member| service.lock(member, "--permits 2 x", LONG));
+    for holder in &holders {
+        holder.says("begun");
+    }
+    assert_eq!(service.lock(0, "-n --permits 2 x", "true").ends().code, Some(1));
+    for holder in holders {
+        holder.signal("TERM");
+        assert_eq!(holder.ends().code, Some(143));
+    }
+    service.lock(0, "-w 60 --permits 2 x", "true").ends().quietly(0);
+}
+
+#[test]
+fn a_session_outlives_its_connection() {
+    let service = Service::start(1, &[]);
+    let proxy = Proxy::start(&service.addresses[0]);
+    let line = "echo begun; until test -e go; do sleep 0.05; done; echo $CATRACA_FENCE";
+    let start = |line: &str| {
+        let words = ["lock", "--node", &proxy.address, "x", "--", "sh", "-c", line];
+        Process::start(service.folder.command(&words))
+    };
+    let holder = start(line);
+    holder.says("begun");
+    let before = service.locks(0);
+    let waiter = start("true");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    for round in 1..=3 {
+        assert_eq!(proxy.cut(), 2, "both are connected");
+        wait_until("both come back", || proxy.connections() == 2 * (round + 1));
+    }
+    let fence =
+        |table: &str| table.lines().nth(2).unwrap().split(' ').next_back().unwrap().to_string();
+    assert_eq!(fence(&service.locks(0)), fence(&before));
+    service.folder.write("go", "");
+    let ran = holder.ends().quietly(0);
+    assert!(ran.stdout.contains(&fence(&before)), "{ran:?}");
+    waiter.ends().quietly(0);
+}
+
+#[test]
+fn without_a_node_it_says_what_to_do() {
+    let folder = Folder::new();
+    let nowhere = support::service::addresses(1).remove(0);
+    let ran = folder.run(&["lock", "--node", &nowhere, "x", "--", "touch", "done"]);
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    ran.complained(&["no node answers at", "connection refused", "start one with 'catraca node'"]);
+    assert!(folder.names().is_empty());
+    for command in ["locks", "status"] {
+        let ran = folder.run(&[command, "--node", &nowhere]);
+        assert_eq!(ran.code, Some(1));
+        ran.complained(&["no node answers at"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_locked_is_refused_in_one_line() {
+    let folder = Folder::new();
+    let long = "n".repeat(4096);
+    let cases: &[(&[&str], &str)] = &[
+        (&["a b"], "no spaces"),
+        (&[""], "a lock needs a name"),
+        (&[&long], "a name of 4096 bytes is too long; a lock's name has at most 255"),
+        (&["--permits", "2", "a", "b"], "--permits is for one name at a time"),
+        (&["--permits", "65", "a"], "--permits: "),
+        (&["--ttl", "0", "a"], "--ttl: '0' is no time: give 0.5 to 86400 seconds"),
+        (&["-w", "soon", "a"], "--wait: 'soon' is no time"),
+        (&["--node", "nowhere", "a"], "--node: 'nowhere' is no address"),
+    ];
+    for (words, text) in cases {
+        folder.run(&[&["lock"], *words, &["--", "true"]].concat()).refused(&[text]);
+    }
+}
+
+/// Passes bytes on between clients and a node, and cuts connections when told to.
+struct Proxy {
+    address: String,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    count: Arc<Mutex<usize>>,
+}
+
+impl Proxy {
+    fn start(node: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (open, count) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let proxy = Proxy { address, open: Arc::clone(&open), count: Arc::clone(&count) };
+        let node = node.to_string();
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(&node) else { return };
+                let (client_too, server_too) = (client.try_clone(), server.try_clone());
+                open.lock().unwrap().push(client.try_clone().unwrap());
+                open.lock().unwrap().push(server.try_clone().unwrap());
+                *count.lock().unwrap() += 1;
+                std::thread::spawn(move || pass_on(client, server));
+                std::thread::spawn(move || pass_on(server_too.unwrap(), client_too.unwrap()));
+            }
+        });
+        proxy
+    }
+
+    /// How many connections there have been.
+    fn connections(&self) -> usize {
+        *self.count.lock().unwrap()
+    }
+
+    /// Cuts all connections; returns how many there were.
+    fn cut(&self) -> usize {
+        let cut: Vec<TcpStream> = self.open.lock().unwrap().drain(..).collect();
+        for stream in &cut {
+            stream.shutdown(Shutdown::Both).ok();
+        }
+        cut.len() / 2
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    let mut bytes = [0; 4096];
+    while let Ok(read) = from.read(&mut bytes)
+        && read > 0
+        && to.write_all(&bytes[..read]).is_ok()
+    {}
+    to.shutdown(Shutdown::Both).ok();
+}

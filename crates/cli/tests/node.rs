@@ -1,0 +1,196 @@
+//! `catraca node`, `catraca config` and `catraca status`, as processes.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use support::Folder;
+use support::service::{Process, Service, addresses};
+
+#[test]
+fn a_node_alone_says_where_it_listens_and_what_to_type_next() {
+    let folder = Folder::new();
+    for signal in ["TERM", "INT"] {
+        let node = Process::start(folder.command(&["node", "--listen", "127.0.0.1:0"]));
+        node.says("catraca status --node ");
+        let said = node.stdout();
+        let address = said.split("listens at ").nth(1).unwrap().split(". ").next().unwrap();
+        assert!(said.contains(&format!("catraca lock --node {address} deploy -- ./deploy.sh")));
+        let lock = ["lock", "--node", address, "x", "--", "true"];
+        folder.run(&lock).quietly(0);
+        node.signal(signal);
+        let ran = node.ends();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.stderr.contains("stopping"), "{ran:?}");
+    }
+}
+
+#[test]
+fn what_describes_no_node_is_refused_in_one_line() {
+    let folder = Folder::new();
+    folder.write("two.toml", "[members]\na = '127.0.0.1:1'\nb = '127.0.0.1:2'\n");
+    let cases: &[(&str, &[&str])] = &[
+        ("--members a=h:1,b=h:2", &["which member is this node?", "a, b"]),
+        ("--name c --members a=h:1,b=h:2", &["there is no member 'c'; the members are a, b"]),
+        ("--name a --members a=h:1,a=h:2", &["two members are called 'a'"]),
+        ("--name a --members a=h:1,b=h:1", &["members 'a' and 'b' have the same address h:1"]),
+        ("--name a --members a", &["'a' is no member: say NAME=HOST:PORT"]),
+        ("--name a --members a=h", &["'h' is no address: say HOST:PORT"]),
+        ("--name a --members a=h:1@x --cluster y", &["--cluster: the list of members says"]),
+        ("--listen nowhere", &["'nowhere' is no address"]),
+        ("--algorithm raymnd", &["there is no algorithm 'raymnd'. Did you mean 'raymond'?"]),
+        ("--group a/b", &["'a/b' is no name for a group"]),
+        ("--config none.toml", &["cannot read 'none.toml': there is no such file"]),
+        ("--config two.toml", &["which member is this node?", "a, b"]),
+        ("--config two.toml --name c", &["two.toml: there is no member 'c'"]),
+    ];
+    for (flags, texts) in cases {
+        let words: Vec<&str> = ["node"].into_iter().chain(flags.split(' ')).collect();
+        folder.run(&words).refused(texts);
+    }
+}
+
+#[test]
+fn an_address_in_use_is_told_in_one_line() {
+    let service = Service::start(1, &[]);
+    let ran = service.folder.run(&["node", "--listen", &service.addresses[0]]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.complained(&["cannot listen at 127.", "address already in use"]);
+}
+
+#[test]
+fn a_file_is_explained_or_refused_with_its_line() {
+    let folder = Folder::new();
+    folder.write(
+        "group.toml",
+        "group = 'build'\nlocks = 5000\n[members]\na = '10.0.0.1:7800'\n\
+         b = { address = 'host-b:7800', cluster = 'rio' }\n\
+         [[namespace]]\nnames = 'ci/*'\nalgorithm = 'raymond'\n",
+    );
+    folder
+        .run(&["config", "check", "group.toml"])
+        .quietly(0)
+        .says("Group 'build', 2 of at most 64 members")
+        .says("b       host-b:7800    rio")
+        .says("ci/*   raymond")
+        .says("*      bertier")
+        .says("5,000 locks per node")
+        .says("catraca node --config group.toml --name MEMBER");
+    folder.run(&["config", "check", "group.toml", "--name", "b"]).says("b (this node)");
+    for (text, expected) in [
+        ("[members]\na = '10.0.0.1'\n", "bad.toml: line 2: '10.0.0.1' is no address"),
+        ("\nmember = 3\n", "bad.toml: line 2: unknown field"),
+        (
+            "[[namespace]]\nnames = 'x'\nalgorithm = 'lampport'",
+            "bad.toml: line 1: namespace 'x': there is no algorithm 'lampport'. Did you mean 'lamport'?",
+        ),
+        ("handovers = 999", "bad.toml: line 1: handovers is 999, but goes from 0 to 255"),
+    ] {
+        folder.write("bad.toml", text);
+        folder.run(&["config", "check", "bad.toml"]).refused(&[expected]);
+    }
+}
+
+#[test]
+fn three_nodes_find_each_other_and_tell_how_they_are() {
+    let service = Service::start(3, &["--algorithm", "raymond"]);
+    service.lock(1, "x", "true").ends().quietly(0);
+    service.lock(2, "x", "true").ends().quietly(0);
+    let status = service.client(2, &["status"], &[]).ends().quietly(0);
+    status.says("Node 'c' of group 'catraca'").says("this node").says("*      raymond");
+    let json = service.client(1, &["status", "--json"], &[]).ends().quietly(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["members"][0]["link"], "up");
+    assert_eq!(json["counters"]["grants"], 1);
+    assert_eq!(json["counters"]["anomalies"], 0);
+    service.nodes[0].complains("connected, member b");
+}
+
+#[test]
+fn members_with_labels_are_clusters() {
+    let (folder, addresses) = (Folder::new(), addresses(2));
+    let list = format!("a={}@paris,b={}@rio", addresses[0], addresses[1]);
+    let start = |name| {
+        let words = ["node", "--name", name, "--members", &list];
+        Process::start(folder.command(&words))
+    };
+    let nodes = [start("a"), start("b")];
+    nodes[0].complains("connected, member b");
+    nodes[1].complains("connected, member a");
+    folder.run(&["status", "--node", &addresses[1]]).quietly(0).says("rio").says("bertier");
+    folder.run(&["lock", "--node", &addresses[1], "x", "--", "true"]).quietly(0);
+}
+
+#[test]
+fn garbage_on_the_port_does_not_disturb_a_node() {
+    let service = Service::start(1, &["-v"]);
+    let say = |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(&service.addresses[0]).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream
+    };
+    let closed = |mut stream: TcpStream| {
+        stream.set_read_timeout(Some(support::GENEROUS)).unwrap();
+        // It may also be reset, which is as good.
+        let _ = stream.read_to_end(&mut Vec::new());
+    };
+    // Another protocol; a frame of 2 GB announced in the handshake, and after it; nonsense after it.
+    closed(say(b"GET / HTTP/1.1\r\n\r\n"));
+    closed(say(&[&b"catraca\n"[..], &[0, 0, 0, 128]].concat()));
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 1, 1]].concat();
+    let mut client = say(&hello);
+    let mut welcome = [0; 4];
+    client.read_exact(&mut welcome).unwrap();
+    client.write_all(&[0, 0, 0, 128]).unwrap();
+    closed(client);
+    let mut client = say(&hello);
+    client.read_exact(&mut welcome).unwrap();
+    client.write_all(&[3, 0, 0, 0, 99, 99, 99]).unwrap();
+    closed(client);
+    service.nodes[0].complains("does not speak catraca's language");
+    service.nodes[0].complains("2147483648 bytes was announced");
+    service.lock(0, "x", "true").ends().quietly(0);
+}
+
+#[test]
+fn members_of_different_groups_refuse_each_other_and_say_so() {
+    let (folder, addresses) = (Folder::new(), addresses(2));
+    let list = format!("a={},b={}", addresses[0], addresses[1]);
+    let start = |name, group| {
+        let words = ["node", "--name", name, "--members", &list, "--group", group];
+        Process::start(folder.command(&words))
+    };
+    let (a, b) = (start("a", "one"), start("b", "two"));
+    a.complains("this member refuses us, member b, why I am in group 'two', not in 'one'");
+    b.complains("I am in group 'two', not in 'one'");
+    folder
+        .run(&["status", "--node", &addresses[0]])
+        .quietly(0)
+        .says("refused: I am in group 'two', not in 'one'");
+}
+
+#[test]
+fn members_that_were_told_different_things_refuse_each_other() {
+    let (folder, addresses) = (Folder::new(), addresses(2));
+    let list = format!("a={},b={}", addresses[0], addresses[1]);
+    let start = |name, algorithm| {
+        let words = ["node", "--name", name, "--members", &list, "--algorithm", algorithm];
+        Process::start(folder.command(&words))
+    };
+    let (a, b) = (start("a", "raymond"), start("b", "lamport"));
+    for node in [&a, &b] {
+        node.complains("'a' and 'b' have different members or namespaces");
+    }
+}
+
+#[test]
+fn a_restarted_member_is_refused_and_the_others_say_so() {
+    let mut service = Service::start(2, &[]);
+    drop(service.nodes.remove(1));
+    service.nodes[0].complains("disconnected, member b");
+    let again = service.node(1, &[]);
+    service.nodes[0].complains("this member refuses us, member b");
+    again.complains("member 'b' has been restarted");
+}
