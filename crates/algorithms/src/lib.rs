@@ -37,6 +37,7 @@ extern crate alloc;
 pub mod mutants;
 pub mod ordered;
 pub mod registry;
+pub mod relabelling;
 mod spec;
 #[cfg(test)]
 mod testing;
