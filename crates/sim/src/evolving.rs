@@ -23,6 +23,7 @@
 mod components;
 mod engine;
 mod labels;
+pub mod propositions;
 mod report;
 mod setup;
 mod snapshot;

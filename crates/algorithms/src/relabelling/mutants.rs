@@ -4,7 +4,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use catraca_core::{Phase, property};
+use catraca_core::{Fence, Phase, property};
 
 use super::{
     Applied, EvolvingHelary, EvolvingRicartAgrawala, Gathered, Group, HelaryKnowledge, Relabelling,
@@ -186,14 +186,14 @@ impl Mutation<EvolvingHelary> for DeafToken {
     }
 }
 
-/// Sends a copy of the token and keeps it.
+/// Sends a copy of the token, and enters with the original.
 struct KeepsToken;
 
 impl Mutation<EvolvingHelary> for KeepsToken {
     fn listed(&self) -> Listed {
         Listed {
             name: "keeps-token",
-            breaks: "the owner sends a copy of the token and keeps it",
+            breaks: "the owner sends a copy of the token, keeps it and enters with it",
             property: property::MUTUAL_EXCLUSION,
         }
     }
@@ -205,9 +205,12 @@ impl Mutation<EvolvingHelary> for KeepsToken {
         known: &HelaryKnowledge,
         news: &mut HelaryKnowledge,
     ) -> Applied {
-        // A request that the token is on its way to is not served again.
         let is_sent = known.pending().iter().any(|pending| pending.answers > 0);
         let has_spoken = !is_sent && node.send(known.clock + 1, known, news);
+        if node.phase == Phase::Waiting && node.has_token {
+            node.phase = Phase::Inside;
+            return Applied { entered: Some(Fence(known.clock + 1)), has_spoken };
+        }
         Applied { entered: node.receive(known), has_spoken }
     }
 }
