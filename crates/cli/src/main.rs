@@ -38,6 +38,7 @@ enum Command {
     Sim(commands::sim::Arguments),
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
+    Graph(commands::graph::Arguments),
     Algorithms(commands::algorithms::Arguments),
 }
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
+        Command::Graph(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
     };
     match result {
