@@ -7,6 +7,7 @@
 mod exhausted;
 mod figures;
 mod page;
+mod s1;
 mod s2;
 
 use std::fmt;

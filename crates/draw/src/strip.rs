@@ -98,9 +98,9 @@ fn draw_legend(svg: &mut Svg, names: &[String], panels: &[StripPanel]) -> f64 {
     }
     if let Some(&(requester, _)) = nodes().flat_map(|node| &node.pending).next() {
         draw_dot(svg, (x, y), requester, names);
-        x = write(svg, x + 12.0, "request that the node knows of, of whom");
+        x = write(svg, x + 12.0, "a request that the node knows of");
         draw_ring(svg, (x - 4.0, y), requester);
-        x = write(svg, x + 6.0, "an answer to it");
+        x = write(svg, x + 6.0, "an answer to it that it knows of");
     }
     x
 }

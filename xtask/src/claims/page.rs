@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Finding, exhausted, figures, s2};
+use super::{Finding, exhausted, figures, s1, s2};
 
 const HEAD: &str = "\
 # Claims and what runs say of them
@@ -22,10 +22,17 @@ pub(super) fn text() -> Result<String> {
     let mut text = HEAD.to_string();
     text.push_str("\n## S2: figures\n\n");
     let measured = s2::FIGURES.iter().map(|claim| claim.finding(&rows));
-    findings(&mut text, measured.collect::<Result<_>>()?);
+    findings(&mut text, "S2", measured.collect::<Result<_>>()?);
     text.push_str("\n## S2: what an exhaustive search settles\n\n");
     let settled = s2::EXHAUSTED.iter().map(exhausted::Claim::finding);
-    findings(&mut text, settled.collect::<Result<_>>()?);
+    findings(&mut text, "S2", settled.collect::<Result<_>>()?);
+    text.push_str(
+        "\n## S1: dynamic networks\n\nS1 is the paper on connectivity conditions. All graphs with 3 nodes \
+         and 4 instants, each with every schedule of requests at its first two instants and the token \
+         at every node, and 20,000 random graphs of up to 8 nodes and 16 instants. For necessity a \
+         graph ends after its instants, for sufficiency it repeats for ever.\n\n",
+    );
+    findings(&mut text, "S1", s1::findings()?);
     text.push_str(
         "\n## Groups explored exhaustively\n\nEvery interleaving of every request, message and \
          release. Where a group has too many states, `cargo xtask soak` says how far it gets.\n\n",
@@ -44,8 +51,9 @@ pub(super) fn text() -> Result<String> {
     Ok(text)
 }
 
-fn findings(text: &mut String, findings: Vec<Finding>) {
-    let columns = ["section", "S2 says", "measured", "verdict", "why", "command"];
+fn findings(text: &mut String, paper: &str, findings: Vec<Finding>) {
+    let says = format!("{paper} says");
+    let columns = ["section", says.as_str(), "measured", "verdict", "why", "command"];
     let row = |finding: Finding| {
         vec![
             finding.section.to_string(),

@@ -8,42 +8,39 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Components {
     parent: Vec<u32>,
-    /// Lists of members and counts of contacts, by root.
+    /// Lists of members, by root.
     first: Vec<u32>,
     next: Vec<u32>,
-    contacts: Vec<u32>,
+    /// By root, whether somebody has learned something.
+    has_learned: Vec<bool>,
     touched: Vec<NodeId>,
     roots: Vec<u32>,
 }
 
 impl Components {
     pub(super) fn new(nodes: u32) -> Self {
-        let all = |value| vec![value; nodes as usize];
         Components {
             parent: (0..nodes).collect(),
-            first: all(NONE),
-            next: all(NONE),
-            contacts: all(0),
+            first: vec![NONE; nodes as usize],
+            next: vec![NONE; nodes as usize],
+            has_learned: vec![false; nodes as usize],
             touched: Vec::new(),
             roots: Vec::new(),
         }
     }
 
     /// Finds the components of the graph with these edges. Isolated nodes are in none.
-    pub(super) fn find(&mut self, edges: impl Iterator<Item = (NodeId, NodeId)> + Clone) {
+    pub(super) fn find(&mut self, edges: impl Iterator<Item = (NodeId, NodeId)>) {
         for node in self.touched.drain(..) {
             let index = node.index();
-            (self.parent[index], self.first[index], self.contacts[index]) = (node.0, NONE, 0);
+            (self.parent[index], self.first[index]) = (node.0, NONE);
+            self.has_learned[index] = false;
         }
         self.roots.clear();
-        for (a, b) in edges.clone() {
+        for (a, b) in edges {
             self.touched.extend([a, b]);
             let (a, b) = (self.root(a.0), self.root(b.0));
             self.parent[a.max(b) as usize] = a.min(b);
-        }
-        for (a, _) in edges {
-            let root = self.root(a.0);
-            self.contacts[root as usize] += 1;
         }
         self.touched.sort_unstable();
         self.touched.dedup();
@@ -75,9 +72,8 @@ impl Components {
         self.roots.len()
     }
 
-    /// The members of a component, in ascending order, into `members`; returns how many contacts
-    /// it has.
-    pub(super) fn members(&self, component: usize, members: &mut Vec<NodeId>) -> u64 {
+    /// The members of a component, in ascending order, into `members`.
+    pub(super) fn members(&self, component: usize, members: &mut Vec<NodeId>) {
         members.clear();
         let root = self.roots[component] as usize;
         let mut node = self.first[root];
@@ -85,7 +81,20 @@ impl Components {
             members.push(NodeId(node));
             node = self.next[node as usize];
         }
-        self.contacts[root].into()
+    }
+
+    /// Somebody of a component has learned something.
+    pub(super) fn learn(&mut self, component: usize) {
+        self.has_learned[self.roots[component] as usize] = true;
+    }
+
+    /// Whether somebody of the component of `node` has.
+    pub(super) fn has_learned(&self, node: NodeId) -> bool {
+        let mut root = node.index();
+        while self.parent[root] as usize != root {
+            root = self.parent[root] as usize;
+        }
+        self.has_learned[root]
     }
 
     /// Whether `node` has a neighbour.
@@ -106,16 +115,13 @@ mod tests {
             let mut members = Vec::new();
             (0..components.count())
                 .map(|component| {
-                    let contacts = components.members(component, &mut members);
-                    (members.iter().map(|node| node.0).collect::<Vec<_>>(), contacts)
+                    components.members(component, &mut members);
+                    members.iter().map(|node| node.0).collect::<Vec<_>>()
                 })
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            find(&[(5, 6), (1, 2), (6, 1), (0, 7)]),
-            [(vec![0, 7], 1), (vec![1, 2, 5, 6], 3)]
-        );
-        assert_eq!(find(&[(2, 3)]), [(vec![2, 3], 1)]);
-        assert_eq!(find(&[]), []);
+        assert_eq!(find(&[(5, 6), (1, 2), (6, 1), (0, 7)]), [vec![0, 7], vec![1, 2, 5, 6]]);
+        assert_eq!(find(&[(2, 3)]), [[2, 3]]);
+        assert_eq!(find(&[]), Vec::<Vec<u32>>::new());
     }
 }

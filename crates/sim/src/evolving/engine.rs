@@ -205,14 +205,24 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
             self.act(now, act, node);
         }
         self.components.find(self.timeline.edges());
-        let mut members = Vec::new();
+        let (mut members, mut has_learned) = (Vec::new(), false);
         for component in 0..self.components.count() {
-            let contacts = self.components.members(component, &mut members);
-            self.meet(now, &members, contacts)?;
+            self.components.members(component, &mut members);
+            let told = self.report.bytes;
+            self.meet(now, &members)?;
+            if self.report.bytes > told {
+                self.components.learn(component);
+                has_learned = true;
+            }
+        }
+        if has_learned {
+            let components = &self.components;
+            let used = self.timeline.used(|node| components.has_learned(node));
+            self.report.contacts_used += used;
         }
         for node in std::mem::take(&mut self.dirty) {
             if !self.components.is_connected(node) {
-                self.meet(now, &[node], 0)?;
+                self.meet(now, &[node])?;
             }
             self.nodes[node.index()].is_dirty = false;
         }
@@ -255,8 +265,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
     }
 
     /// A component joins, applies its rules, joins again and looks once more.
-    fn meet(&mut self, now: u64, members: &[NodeId], contacts: u64) -> Result<(), String> {
-        let told = self.report.bytes;
+    fn meet(&mut self, now: u64, members: &[NodeId]) -> Result<(), String> {
         let is_new = self.join(members);
         if !is_new && !members.iter().any(|node| self.nodes[node.index()].is_dirty) {
             return Ok(()); // It looks as it did when it last applied its rules.
@@ -280,9 +289,6 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
             }
         }
         self.changed = now;
-        if self.report.bytes > told {
-            self.report.contacts_used += contacts;
-        }
         let bytes = self.nodes[members[0].index()].known.bytes();
         let nodes = self.group.nodes.into();
         self.labels.seen(now, bytes, (self.uncollected)(self.report.requests, nodes));

@@ -68,7 +68,7 @@ pub struct Report {
     pub wait_longest: u64,
     /// Contacts that began during the run.
     pub contacts: u64,
-    /// Contacts, counted once for each instant, over which somebody learned something.
+    /// Contacts of components in which somebody learned something.
     pub contacts_used: u64,
     /// Bytes of labels that had to be told: for each node that learned something in a join, the
     /// label that it then had.

@@ -12,8 +12,8 @@ pub(super) struct Timeline<'g> {
     is_in_cycle: bool,
     /// How much later than in the first lap everything happens.
     offset: u64,
-    /// The neighbours of the present instant.
-    present: Vec<Contact>,
+    /// The contacts of the present instant, and whether somebody has learned something by them.
+    present: Vec<(Contact, bool)>,
 }
 
 impl<'g> Timeline<'g> {
@@ -46,14 +46,14 @@ impl<'g> Timeline<'g> {
 
     /// Goes to the instant `now`; returns how many contacts begin.
     pub(super) fn advance(&mut self, now: u64) -> u64 {
-        self.present.retain(|contact| contact.to >= now);
+        self.present.retain(|(contact, _)| contact.to >= now);
         let mut begun = 0;
         while let Some(&contact) = self.coming.first()
             && contact.from + self.offset <= now
         {
             let (from, to) = (contact.from + self.offset, contact.to + self.offset);
             if to >= now {
-                self.present.push(Contact { from, to, ..contact });
+                self.present.push((Contact { from, to, ..contact }, false));
             }
             begun += 1;
             self.coming = &self.coming[1..];
@@ -64,6 +64,19 @@ impl<'g> Timeline<'g> {
 
     /// Who are neighbours now.
     pub(super) fn edges(&self) -> impl Iterator<Item = (NodeId, NodeId)> + Clone + '_ {
-        self.present.iter().map(|contact| (contact.a, contact.b))
+        self.present.iter().map(|(contact, _)| (contact.a, contact.b))
+    }
+
+    /// Notes that everybody of whom `has_learned` is true has learned something at this instant;
+    /// returns how many contacts were of no use before.
+    pub(super) fn used(&mut self, has_learned: impl Fn(NodeId) -> bool) -> u64 {
+        let mut newly = 0;
+        for (contact, is_used) in &mut self.present {
+            if !*is_used && has_learned(contact.a) {
+                *is_used = true;
+                newly += 1;
+            }
+        }
+        newly
     }
 }

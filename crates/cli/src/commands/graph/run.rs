@@ -144,7 +144,9 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
     let series = reports.iter().flat_map(|report| {
         let line = |name: String, of: fn(&(u64, u64, u64)) -> u64| Series {
             name,
-            points: report.labels.iter().map(|point| (point.0 as f64, of(point) as f64)).collect(),
+            points: thinned(&report.labels)
+                .map(|point| (point.0 as f64, of(&point) as f64))
+                .collect(),
         };
         [
             line(report.algorithm.clone(), |point| point.1),
@@ -157,6 +159,15 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
         y: Axis::logarithmic("bytes"),
         series: series.collect(),
     }])
+}
+
+/// The largest of each stretch, in about as many stretches as a chart has room for markers.
+fn thinned(points: &[(u64, u64, u64)]) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+    points.chunks(points.len().div_ceil(40).max(1)).filter_map(|stretch| {
+        let &(at, _, uncollected) = stretch.last()?;
+        let largest = stretch.iter().map(|point| point.1).max()?;
+        Some((at, largest, uncollected))
+    })
 }
 
 fn print(source: &Source, reports: &[Report], out: &mut impl Write) -> Outcome {
