@@ -3,6 +3,8 @@
 //! The machine may be shared and noisy: every figure is the best of several tries, and nothing here
 //! is a test.
 
+mod graphs;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -15,16 +17,20 @@ use crate::shell;
 
 const TRIES: usize = 5;
 
-pub(crate) fn all(table_only: bool) -> Result<()> {
-    if !table_only {
+pub(crate) fn all(table_only: bool, graphs_only: bool) -> Result<()> {
+    if !table_only && !graphs_only {
         shell::run("cargo bench --workspace --benches")?;
     }
-    shell::run("cargo run --quiet --release --package xtask -- measure")
+    let graphs = if graphs_only { " --graphs" } else { "" };
+    shell::run(&format!("cargo run --quiet --release --package xtask -- measure{graphs}"))
 }
 
-/// Prints the table.
-pub(crate) fn measure() -> Result<()> {
+/// Prints the table, or only what it says of evolving graphs.
+pub(crate) fn measure(graphs_only: bool) -> Result<()> {
     println!("{:<62} {:>14} {:>14} {:>8}", "figure", "measured", "goal", "ratio");
+    if graphs_only {
+        return graphs::measure();
+    }
     // First, while the process is small: its peak memory only ever grows.
     million_nodes()?;
     let high = Scenario::new()
@@ -52,6 +58,7 @@ pub(crate) fn measure() -> Result<()> {
     many_crashes()?;
     print("checker, ricart-agrawala N=3 x 2 requests, states/s", states_per_second()?, 500e3);
     sets_growth()?;
+    graphs::measure()?;
     queue_growth();
     Ok(())
 }

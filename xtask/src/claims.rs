@@ -8,6 +8,7 @@
 mod exhausted;
 mod experiments;
 mod page;
+mod s1;
 mod s2;
 
 use std::fmt;

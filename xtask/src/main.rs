@@ -30,6 +30,9 @@ enum Chore {
         /// Leaves the criterion benchmarks out and prints only the table
         #[arg(long)]
         table: bool,
+        /// Prints only what the table says of evolving graphs
+        #[arg(long)]
+        graphs: bool,
     },
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak {
@@ -39,7 +42,10 @@ enum Chore {
     },
     /// The table of the bench chore, in the profile that this was built with
     #[command(hide = true)]
-    Measure,
+    Measure {
+        #[arg(long)]
+        graphs: bool,
+    },
     /// The work of the soak chore, in the profile that this was built with
     #[command(hide = true)]
     Explore { minutes: u64 },
@@ -49,9 +55,9 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::Test => test::all(),
         Chore::Claims { check } => claims::write(check),
-        Chore::Bench { table } => bench::all(table),
+        Chore::Bench { table, graphs } => bench::all(table, graphs),
         Chore::Soak { minutes } => soak::all(minutes),
-        Chore::Measure => bench::measure(),
+        Chore::Measure { graphs } => bench::measure(graphs),
         Chore::Explore { minutes } => soak::explore(minutes),
     }
 }

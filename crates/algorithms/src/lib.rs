@@ -38,6 +38,7 @@ pub mod hi_adsd;
 pub mod mutants;
 pub mod ordered;
 pub mod registry;
+pub mod relabelling;
 mod spec;
 pub mod sta;
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod coordinator;
 pub(crate) mod demo;
 pub(crate) mod experiment;
+pub(crate) mod graph;
 pub(crate) mod guardian;
 pub(crate) mod lock;
 pub(crate) mod locks;

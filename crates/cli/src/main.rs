@@ -38,24 +38,25 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
+    Node(commands::node::Arguments),
+    Lock(commands::lock::Arguments),
+    Locks(commands::locks::Arguments),
+    Status(commands::status::Arguments),
+    Config(commands::config::Arguments),
+    Demo(commands::demo::Arguments),
+    Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
     Sim(commands::sim::Arguments),
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
     Experiment(commands::experiment::Arguments),
+    Graph(commands::graph::Arguments),
     Algorithms(commands::algorithms::Arguments),
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
     Process(commands::process::Arguments),
-    Demo(commands::demo::Arguments),
-    Bench(commands::bench::Arguments),
     #[command(hide = true)]
     BenchPeer(commands::bench::peer::Arguments),
-    Node(commands::node::Arguments),
-    Config(commands::config::Arguments),
-    Lock(commands::lock::Arguments),
-    Locks(commands::locks::Arguments),
-    Status(commands::status::Arguments),
     #[command(hide = true)]
     Guardian(commands::guardian::Arguments),
 }
@@ -74,23 +75,24 @@ fn main() -> ExitCode {
         interrupt::install();
     }
     let result = match command {
+        Command::Node(arguments) => arguments.run(),
+        Command::Lock(arguments) => arguments.run(),
+        Command::Locks(arguments) => arguments.run(),
+        Command::Status(arguments) => arguments.run(),
+        Command::Config(arguments) => arguments.run(),
+        Command::Demo(arguments) => arguments.run(),
+        Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
         Command::Experiment(arguments) => arguments.run(),
+        Command::Graph(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
         Command::Process(arguments) => arguments.run(),
-        Command::Demo(arguments) => arguments.run(),
-        Command::Bench(arguments) => arguments.run(),
         Command::BenchPeer(arguments) => arguments.run(),
-        Command::Node(arguments) => arguments.run(),
-        Command::Config(arguments) => arguments.run(),
-        Command::Lock(arguments) => arguments.run(),
-        Command::Locks(arguments) => arguments.run(),
-        Command::Status(arguments) => arguments.run(),
         Command::Guardian(arguments) => arguments.run(),
     };
     match result {

@@ -1,10 +1,11 @@
-//! Pictures: space-time diagrams and pointer trees of traces, line charts and bar charts.
+//! Pictures: space-time diagrams and pointer trees of traces, evolving graphs, line and bar charts.
 //!
 //! There is one way to draw: everything becomes SVG text, and a PNG is that text rendered with the
 //! fonts of the system. No system library is needed for either. The same input gives the same SVG
 //! on every machine. Writing files is left to the caller.
 //!
-//! What to read first: [`space_time`], [`trees`], [`chart_column`], [`bar_chart`], then [`Picture`].
+//! What to read first: [`space_time`], [`trees`], [`strip`], [`meetings()`], [`chart_column`],
+//! [`bar_chart`], then [`Picture`].
 //!
 //! ```
 //! use std::path::Path;
@@ -39,10 +40,13 @@ mod heading;
 mod history;
 mod label;
 mod layout;
+mod look;
+mod meetings;
 mod picture;
 mod resource;
 #[cfg(test)]
 mod sample;
+mod strip;
 mod svg;
 mod ticks;
 mod tree;
@@ -51,5 +55,7 @@ pub use axis::{Axis, Scale};
 pub use bars::{BarChart, Bars, bar_chart};
 pub use chart::{Chart, Series, chart_column};
 pub use diagram::{DiagramOptions, space_time};
+pub use meetings::{Meetings, meetings};
 pub use picture::{DrawError, Format, Picture};
+pub use strip::{StripNode, StripPanel, strip};
 pub use tree::{tree, trees};

@@ -85,6 +85,9 @@ pub enum DrawError {
         /// The most that are allowed.
         max: usize,
     },
+    /// The window of an evolving graph cannot be written out.
+    #[error("{0}")]
+    Graph(String),
     /// The trace cannot be run again.
     #[error("{0}")]
     Replay(String),

@@ -9,6 +9,7 @@ use crate::diagram::MAX_NODES;
 use crate::forest::Forest;
 use crate::heading;
 use crate::layout::MARGIN;
+use crate::look::Look;
 use crate::picture::{DrawError, Picture};
 use crate::svg::{INK, Point, Svg, text_width};
 use crate::ticks;
@@ -107,7 +108,7 @@ fn draw_panels(header: &Header, panels: &[Panel<'_>], has_clusters: bool) -> Pic
 fn draw_legend(svg: &mut Svg, panels: &[Panel<'_>], has_clusters: bool) -> f64 {
     let any = |wanted: &dyn Fn(&Instant) -> bool| panels.iter().any(|panel| wanted(&panel.instant));
     let phase = |phase| any(&|instant: &Instant| instant.phases.contains(&phase));
-    let plain = Look { has_token: false, phase: Phase::Idle, is_proxy: false, is_crashed: false };
+    let plain = Look::of(Phase::Idle);
     let symbols = [
         (
             any(&|instant| !instant.tokens.is_empty()),
@@ -131,41 +132,6 @@ fn draw_legend(svg: &mut Svg, panels: &[Panel<'_>], has_clusters: bool) -> f64 {
         x += 18.0 + text_width(name, TEXT_SIZE) + 28.0;
     }
     x
-}
-
-/// How a node is drawn.
-#[derive(Clone, Copy)]
-struct Look {
-    has_token: bool,
-    phase: Phase,
-    is_proxy: bool,
-    is_crashed: bool,
-}
-
-impl Look {
-    /// The inside of the circle tells where the token is, the ring what the application does.
-    fn draw(self, svg: &mut Svg, at: Point, radius: f64) {
-        let (paper, ring, class) = match self.phase {
-            Phase::Idle => ("#ffffff", format!(r#"stroke="{INK}" stroke-width="1.3""#), "idle"),
-            Phase::Waiting => (
-                "#e9e9e9",
-                r##"stroke="#6f6f6f" stroke-width="2.6" stroke-dasharray="5 3""##.to_owned(),
-                "waiting",
-            ),
-            Phase::Inside => {
-                ("#fff0c2", r##"stroke="#ffb400" stroke-width="5""##.to_owned(), "inside")
-            }
-        };
-        if self.is_proxy {
-            let style = format!(r#"class="proxy" fill="none" stroke="{INK}" stroke-width="1.3""#);
-            svg.circle(at, radius + 4.5, style);
-        }
-        let (fill, token) = if self.has_token { (INK, " token") } else { (paper, "") };
-        svg.circle(at, radius, format_args!(r#"class="node {class}{token}" fill="{fill}" {ring}"#));
-        if self.is_crashed {
-            svg.cross(at, radius, r##"class="crash" stroke="#8c8c8c" stroke-width="2.5""##);
-        }
-    }
 }
 
 /// The tree of one instant.

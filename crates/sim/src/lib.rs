@@ -22,6 +22,8 @@
 //! # Ok::<(), catraca_sim::ScenarioError>(())
 //! ```
 
+pub mod evolving;
+
 mod claims;
 mod compare;
 mod concurrency;

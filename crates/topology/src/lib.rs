@@ -1,12 +1,13 @@
-//! Who knows whom: the fixed shapes that algorithms run on.
+//! Who knows whom: the shapes that algorithms run on.
 //!
 //! - [`Members`]: everybody talks to everybody.
 //! - [`Tree`]: Raymond's static tree (balanced binary, star, chain, or given).
 //! - [`Clusters`]: teams of nodes, each with a proxy.
 //! - [`Hypercube`]: the clusters of Hi-ADSD, the trees of STA.
 //! - [`Quorums`]: Maekawa's sets, any two of which intersect (grid, finite projective plane).
+//! - [`evolving`]: graphs that change over time, journeys in them, and what they allow.
 //!
-//! Shapes are values without behaviour over time. They are built once, checked while they are
+//! Shapes are values without behaviour. They are built once, checked while they are
 //! built, and shared by all nodes of a group.
 //!
 //! ```
@@ -21,6 +22,8 @@
 #![no_std]
 
 extern crate alloc;
+
+pub mod evolving;
 
 mod cluster;
 mod hypercube;

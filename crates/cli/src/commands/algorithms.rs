@@ -4,6 +4,7 @@ use std::io::Write;
 
 use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::registry::{self, ENTRIES};
+use catraca_algorithms::relabelling;
 use catraca_algorithms::{Entry, SpecError};
 use catraca_sim::Scenario;
 
@@ -24,7 +25,10 @@ impl Arguments {
             None => list(),
             Some(name) => match registry::entry(&name) {
                 Some(entry) => describe(entry),
-                None => Err(SpecError::UnknownAlgorithm(name).into()),
+                None => match relabelling::entry(&name) {
+                    Some(entry) => describe_evolving(entry),
+                    None => Err(SpecError::UnknownAlgorithm(name).into()),
+                },
             },
         }
     }
@@ -32,8 +36,9 @@ impl Arguments {
 
 /// What the short names of the papers stand for.
 const SOURCES: &str = "\
-S0 is a paper on token algorithms for version control, S2 a textbook chapter on mutual exclusion,
-S3 a report on a coordinator over sockets, S4 a paper on robust k-mutual exclusion";
+S0 is a paper on token algorithms for version control, S1 one on dynamic networks, S2 a textbook
+chapter on mutual exclusion, S3 a report on a coordinator over sockets, S4 a paper on robust k-mutual
+exclusion";
 
 fn list() -> Outcome {
     let mut table = Table::new(&[
@@ -58,10 +63,54 @@ fn list() -> Outcome {
     for line in table.lines() {
         writeln!(out, "{line}")?;
     }
+    list_evolving(&mut out)?;
     writeln!(
         out,
         "\nN nodes, T the mean message delay. {SOURCES}.\n'catraca algorithms NAME' tells all about one."
     )?;
+    Ok(())
+}
+
+/// Relabelling systems share labels instead of sending messages: other columns.
+fn list_evolving(out: &mut impl Write) -> Outcome {
+    let mut table = Table::new(&[
+        ("on evolving graphs", Align::Left),
+        ("kind", Align::Left),
+        ("needs", Align::Left),
+        ("a label holds", Align::Left),
+        ("source", Align::Left),
+    ]);
+    for entry in relabelling::ENTRIES {
+        table.row(vec![
+            entry.name.to_string(),
+            entry.family.to_string(),
+            entry.needs.to_string(),
+            entry.label.to_string(),
+            entry.source.to_string(),
+        ]);
+    }
+    writeln!(out)?;
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn describe_evolving(entry: &relabelling::Entry) -> Outcome {
+    let mut out = Stdout::lock();
+    writeln!(out, "{}: {}\n", entry.name, entry.title)?;
+    for line in entry.header() {
+        writeln!(out, "{}", line.replace(['*', '`'], ""))?;
+    }
+    writeln!(out, "\nKind:        {}, on evolving graphs ('catraca graph')", entry.family)?;
+    writeln!(out, "Needs:       {}", entry.needs)?;
+    writeln!(out, "Label:       {}", entry.label)?;
+    writeln!(out, "Fence:       {}", entry.fence)?;
+    writeln!(out, "\nMutants, deliberately broken, for 'catraca graph run TRACE --mutant':")?;
+    for mutant in relabelling::mutants_of(entry.name) {
+        writeln!(out, "  {}: {}", mutant.name, mutant.breaks)?;
+        writeln!(out, "    caught on all graphs with 3 nodes and 2 instants: {}", mutant.property)?;
+    }
     Ok(())
 }
 

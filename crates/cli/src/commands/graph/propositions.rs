@@ -1,0 +1,174 @@
+//! `catraca graph propositions`: the propositions of S1 on every small graph.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use catraca_sim::evolving::propositions::{
+    Counterexample, Finding, Proposition, Space, exhaustive, random,
+};
+use catraca_sim::evolving::{Setup, Workload};
+
+use super::run::{observed, strip_of};
+use super::words;
+use crate::failure::Failure;
+use crate::output::{PendingPicture, Stdout};
+use crate::table::{Align, Table, counted, grouped};
+use crate::{Outcome, interrupt, progress, value};
+
+/// More graphs than this are not gone through in a day.
+const MOST_GRAPHS: u64 = 1 << 26;
+
+/// Puts the propositions of S1 to every graph with so many nodes and instants, or to random larger
+/// ones, and shows the smallest counterexample.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many nodes; of random graphs, at most.
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
+        value_parser = value::at_least(2u32))]
+    nodes: u32,
+    /// How many instants; of random graphs, at most.
+    #[arg(long, value_name = "T", default_value_t = 4, allow_negative_numbers = true,
+        value_parser = value::at_least(1u64))]
+    instants: u64,
+    /// The last instant at which anybody asks.
+    #[arg(long, value_name = "T", conflicts_with = "random", allow_negative_numbers = true,
+        value_parser = value::at_least(0u64))]
+    asks_until: Option<u64>,
+    /// So many random graphs instead of all.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = value::at_least(1u64))]
+    random: Option<u64>,
+    /// The seed of random graphs.
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true,
+        value_parser = value::at_least(0u64))]
+    seed: u64,
+    /// Draws the smallest counterexample instant by instant, .svg or .png.
+    #[arg(long, value_name = "FILE")]
+    strip: Option<PathBuf>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        let picture = self.strip.as_deref().map(PendingPicture::create).transpose()?;
+        let stop = interrupt::flag();
+        let spinner = progress::line();
+        let mut out = Stdout::lock();
+        let findings = match self.random {
+            Some(count) => {
+                spinner.set_message(format!("running {count} random graphs"));
+                writeln!(
+                    out,
+                    "{} random graphs of up to {} nodes and {} instants, seed {}\n",
+                    grouped(count),
+                    self.nodes,
+                    self.instants,
+                    self.seed
+                )?;
+                random(count, self.nodes, self.instants, self.seed, &stop)
+            }
+            None => {
+                let space = self.space()?;
+                let graphs = space.graphs().unwrap_or(0);
+                spinner.set_message(format!("running all {graphs} graphs"));
+                writeln!(
+                    out,
+                    "all {} graphs with {} nodes and {}; requests at instants 0 to {}\n",
+                    grouped(graphs),
+                    self.nodes,
+                    counted(self.instants, "instant", "instants"),
+                    space.asks_until
+                )?;
+                exhaustive(&space, &stop)
+            }
+        };
+        spinner.finish_and_clear();
+        let findings = findings.ok_or(Failure::Interrupted)?;
+        print(&findings, &mut out)?;
+        if let (Some(file), Some(one)) =
+            (picture, findings.iter().find_map(|one| one.smallest.as_ref()))
+        {
+            file.finish(&draw(one)?)?;
+        }
+        // That proposition 1 is wrong as stated is known.
+        let is_new = |one: &Finding| one.refuted > 0 && one.proposition != Proposition::One;
+        if findings.iter().any(is_new) { Err(Failure::Violation) } else { Ok(()) }
+    }
+
+    fn space(&self) -> Result<Space, Failure> {
+        let mut space = Space::new(self.nodes, self.instants);
+        if let Some(last) = self.asks_until {
+            space.asks_until = last.min(self.instants - 1);
+        }
+        match space.graphs() {
+            Some(graphs) if graphs <= MOST_GRAPHS && self.nodes <= 5 => Ok(space),
+            _ => Err(Failure::input(format!(
+                "there are too many graphs with {} nodes and {} instants to go through all; \
+                 take fewer, or --random N of them",
+                self.nodes, self.instants
+            ))),
+        }
+    }
+}
+
+fn print(findings: &[Finding], out: &mut impl Write) -> Outcome {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("runs", Align::Right),
+        ("contradict", Align::Right),
+        ("verdict", Align::Left),
+        ("what it says", Align::Left),
+    ]);
+    for finding in findings {
+        let verdict = match (finding.cases, finding.refuted) {
+            (0, _) => "no case",
+            (_, 0) => "holds",
+            _ => "wrong",
+        };
+        table.row(vec![
+            finding.proposition.to_string(),
+            grouped(finding.cases),
+            grouped(finding.refuted),
+            verdict.to_string(),
+            finding.proposition.claim().to_string(),
+        ]);
+    }
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    for finding in findings {
+        if let Some(smallest) = &finding.smallest {
+            writeln!(out, "\nthe smallest counterexample to {}:", finding.proposition)?;
+            describe(smallest, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn describe(one: &Counterexample, out: &mut impl Write) -> Outcome {
+    writeln!(out, "  {}", words::size(&one.graph))?;
+    for contact in one.graph.contacts() {
+        writeln!(out, "  {} meets {} at instant {}", contact.a, contact.b, contact.from)?;
+    }
+    for (at, node) in &one.requests {
+        writeln!(out, "  {node} asks at instant {at}")?;
+    }
+    for served in &one.report.served {
+        writeln!(out, "  {} enters at instant {}", served.node, served.entered)?;
+    }
+    for waiting in &one.report.waiting {
+        writeln!(out, "  {} waits for ever", waiting.node)?;
+    }
+    if let Some(what) = &one.report.violation {
+        writeln!(out, "  violation of {what}")?;
+    }
+    Ok(())
+}
+
+fn draw(one: &Counterexample) -> Result<catraca_draw::Picture, Failure> {
+    let workload = Workload { requests: one.requests.clone(), rounds: Some(1), hold: 1, pause: 0 };
+    let setup = Setup { token: one.token, ..Setup::new(&one.graph, workload) };
+    let mut snapshots = Vec::new();
+    observed(one.algorithm, &setup, Some(&mut snapshots))?;
+    let title = format!("{}: the smallest counterexample", one.algorithm);
+    strip_of(&title, one.graph.names(), &snapshots)
+}
