@@ -10,6 +10,7 @@ mod experiments;
 mod page;
 mod s1;
 mod s2;
+mod s4;
 
 use std::fmt;
 

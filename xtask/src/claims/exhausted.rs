@@ -1,7 +1,7 @@
 //! Claims that an exhaustive search settles, and the tables of what was searched.
 
 use anyhow::{Result, bail};
-use catraca_algorithms::mutants::Caught;
+use catraca_algorithms::mutants::{Caught, Setting};
 use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_algorithms::{Channels, Spec};
 use catraca_check::{Network, Options, Report, Verdict as Checked, check};
@@ -15,6 +15,9 @@ use super::{Finding, Verdict, settle};
 const GROUPS: [(u32, u32, u64); 2] = [(3, 2, 8_000_000), (4, 1, 2_500_000)];
 /// The same for all other explorations, which are small.
 const MOST_STATES: u64 = 1_000_000;
+/// The same for groups whose nodes crash, and for an algorithm whose states are large.
+const MOST_CRASHED: u64 = 2_000_000;
+const MOST_LARGE: u64 = 400_000;
 
 /// A claim that all runs of small groups confirm, or one refutes.
 pub(super) struct Claim {
@@ -36,23 +39,30 @@ pub(super) struct Group {
     pub(super) nodes: u32,
     pub(super) requests: u32,
     pub(super) network: Option<Network>,
+    pub(super) setting: Setting,
 }
 
 impl Group {
     pub(super) const fn new(algorithm: &'static str, nodes: u32, requests: u32) -> Self {
-        Group { algorithm, mutant: None, nodes, requests, network: None }
+        let setting = Setting { k: None, crashes: 0 };
+        Group { algorithm, mutant: None, nodes, requests, network: None, setting }
     }
 
     fn explore(self) -> Result<Report> {
-        let mut spec = Spec::new(self.algorithm, self.nodes);
+        let mut spec = self.setting.of(Spec::new(self.algorithm, self.nodes));
         spec.mutant = self.mutant.map(str::to_string);
-        explore(&spec, self.requests, self.network, MOST_STATES)
+        let defaults = Options::of(&spec)?;
+        let (requests, crashes) = (self.requests, self.setting.crashes);
+        let network = self.network.unwrap_or(defaults.network);
+        let state_limit = Some(if crashes > 0 { MOST_CRASHED } else { MOST_STATES });
+        let options = Options { requests, network, crashes, state_limit, ..defaults };
+        Ok(check(&spec, &options, &mut |_| {})?)
     }
 
     fn command(self) -> String {
         let mut command = format!(
-            "catraca check {} --nodes {} --requests {}",
-            self.algorithm, self.nodes, self.requests
+            "catraca check {} --nodes {} --requests {}{}",
+            self.algorithm, self.nodes, self.requests, self.setting
         );
         if let Some(mutant) = self.mutant {
             command.push_str(&format!(" --mutant {mutant}"));
@@ -117,11 +127,47 @@ pub(super) fn groups() -> Result<Vec<Vec<String>>> {
             let inside = [NodeId(0), NodeId(nodes - 1)].map(Start::inside);
             let starts = [Start::idle()].into_iter().chain(inside);
             let spec = Spec::new(entry.name, nodes);
+            let most = if has_large_states(entry.name) { MOST_LARGE } else { most };
             rows.extend(from_each(entry.name, &spec, starts, requests, most)?);
         }
     }
     rows.extend(clusters()?);
     rows.extend(sets()?);
+    Ok(rows)
+}
+
+/// Whether a group of this algorithm takes so much memory that it is explored less far.
+fn has_large_states(algorithm: &str) -> bool {
+    algorithm == "robust-k"
+}
+
+/// Groups of three whose nodes crash at every step, and are suspected at every later one.
+pub(super) fn crashes() -> Result<Vec<Vec<String>>> {
+    let groups = [
+        ("raymond-k", 1, 0),
+        ("raymond-k", 2, 1),
+        ("robust-k", 1, 0),
+        ("robust-k", 1, 2),
+        ("robust-k", 2, 0),
+        ("robust-k", 2, 2),
+    ];
+    let mut rows = Vec::new();
+    for (algorithm, k, crashes) in groups {
+        let setting = Setting { k: Some(k), crashes };
+        let group = Group { setting, ..Group::new(algorithm, 3, 1) };
+        let report = group.explore()?;
+        if report.verdict != Checked::Holds {
+            bail!("{}: {}", group.command(), words(&report));
+        }
+        rows.push(vec![
+            algorithm.to_string(),
+            k.to_string(),
+            crashes.to_string(),
+            grouped(report.states),
+            report.depth.to_string(),
+            format!("`{}`", group.command()),
+        ]);
+    }
     Ok(rows)
 }
 
@@ -190,7 +236,8 @@ fn from_each(
 pub(super) fn orders() -> Result<Vec<Vec<String>>> {
     let mut rows = Vec::new();
     for entry in ENTRIES {
-        let report = explore(&Spec::new(entry.name, 3), 2, Some(Network::Any), MOST_STATES)?;
+        let most = if has_large_states(entry.name) { MOST_LARGE } else { MOST_STATES };
+        let report = explore(&Spec::new(entry.name, 3), 2, Some(Network::Any), most)?;
         let needs_fifo = broken(&report).is_some();
         if needs_fifo != (entry.channels == Channels::Fifo) {
             bail!("the catalogue says {} for {}: {}", entry.channels, entry.name, words(&report));

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{Finding, exhausted, experiments, s1, s2};
+use super::{Finding, exhausted, experiments, s1, s2, s4};
 
 const HEAD: &str = "\
 # Claims and what runs say of them
@@ -29,6 +29,10 @@ pub(super) fn text() -> Result<String> {
     let settled = s2::EXHAUSTED.iter().map(exhausted::Claim::finding);
     let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
     table(&mut text, &columns, rows);
+    text.push_str("\n## S4: what an exhaustive search settles\n\n");
+    let settled = s4::EXHAUSTED.iter().map(exhausted::Claim::finding);
+    let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
+    table(&mut text, &columns, rows);
     text.push_str(
         "\n## S1: dynamic networks\n\nS1 is the paper on connectivity conditions. All graphs with 3 nodes \
          and 4 instants, each with every schedule of requests at its first two instants and the token \
@@ -42,6 +46,12 @@ pub(super) fn text() -> Result<String> {
     );
     let columns = ["algorithm", "N", "requests each", "start", "states", "depth", "result"];
     table(&mut text, &columns, exhausted::groups()?);
+    text.push_str(
+        "\n## Groups whose nodes crash\n\nThree nodes that ask once each; crashes at every step, each \
+         suspected by every live node at every later step.\n\n",
+    );
+    let columns = ["algorithm", "k", "crashes", "states", "depth", "command"];
+    table(&mut text, &columns, exhausted::crashes()?);
     text.push_str("\n## Who needs FIFO channels\n\nThree nodes that ask twice each.\n\n");
     table(&mut text, &["algorithm", "needs FIFO", "without FIFO", "command"], exhausted::orders()?);
     text.push_str(
