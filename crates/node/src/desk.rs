@@ -14,7 +14,7 @@ use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
 use crate::protocol::{Ask, Denial, Listing, Tell};
-use crate::session::{MOST_WORDS, Session, Sessions, Voice};
+use crate::session::{MOST_WORDS, Session, Voice};
 
 /// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
 const LINES_PER_FRAME: usize = 256;
@@ -24,17 +24,11 @@ const MOST_UNREAD: usize = 1024;
 /// Where clients are served.
 pub(crate) struct Desk {
     running: Arc<Running>,
-    sessions: Arc<Sessions>,
 }
 
 impl Desk {
     pub(crate) fn new(running: Arc<Running>) -> Self {
-        Desk { running, sessions: Arc::default() }
-    }
-
-    /// Tells every client that the node stops.
-    pub(crate) async fn close(&self) {
-        self.sessions.dismiss().await;
+        Desk { running }
     }
 
     /// Serves one client until it hangs up.
@@ -49,7 +43,7 @@ impl Desk {
         if let Some(session) = session
             && !session.detach(&voice)
         {
-            self.sessions.end(&session);
+            self.running.sessions.end(&session);
         }
         drop(voice);
         // It ends when everything has been said; how does not matter.
@@ -95,7 +89,7 @@ impl Desk {
         match (ask, &session) {
             (Ask::Open { who, ttl_millis }, None) => {
                 let ttl = ttl_millis.map(Duration::from_millis);
-                let Some(new) = self.sessions.begin(&self.running, who, ttl) else {
+                let Some(new) = self.running.sessions.begin(&self.running, who, ttl) else {
                     let why = "this node has too many sessions; see 'catraca status'".to_string();
                     return Some(Tell::Denied { request: 0, why: Denial::Node(why) });
                 };
@@ -105,7 +99,8 @@ impl Desk {
                 Some(Tell::Open { session: owner })
             }
             (Ask::Resume { session: owner }, None) => {
-                *session = self.sessions.find(Owner(owner)).filter(|session| session.renew());
+                *session =
+                    self.running.sessions.find(Owner(owner)).filter(|session| session.renew());
                 let Some(session) = session else { return Some(Tell::Over) };
                 let _ = voice.try_send(Tell::Open { session: owner });
                 session.attach(voice.clone());
@@ -127,20 +122,18 @@ impl Desk {
                 None
             }
             (Ask::Close, Some(open)) => {
-                self.sessions.end(open);
+                self.running.sessions.end(open);
                 // It has been told by the session itself.
                 *session = None;
                 None
             }
             (Ask::Locks { whole_group: false }, _) => {
-                Some(in_parts(listing::here(&self.running, &self.sessions), voice))
+                Some(in_parts(listing::here(&self.running), voice))
             }
             (Ask::Locks { whole_group: true }, _) => {
-                Some(in_parts(listing::everywhere(&self.running, &self.sessions).await, voice))
+                Some(in_parts(listing::everywhere(&self.running).await, voice))
             }
-            (Ask::Status, _) => {
-                Some(Tell::Status(Box::new(listing::status(&self.running, &self.sessions))))
-            }
+            (Ask::Status, _) => Some(Tell::Status(Box::new(listing::status(&self.running)))),
             // A session is opened once and used afterwards; anything else is not our client's.
             (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
             | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. } | Ask::Close, None) => {

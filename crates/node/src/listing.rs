@@ -15,13 +15,13 @@ use crate::session::Sessions;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Who holds and who waits at this node.
-pub(crate) fn here(running: &Running, sessions: &Sessions) -> Listing {
+pub(crate) fn here(running: &Running) -> Listing {
     let plan = &running.host.plan;
     let node = &plan.members[plan.me].name;
     let mut known: BTreeMap<Owner, Who> = BTreeMap::new();
     let mut lines = Vec::new();
     let mut line = |name: &str, permits, owner: Owner, place, fence, since: Option<Instant>| {
-        let who = known.entry(owner).or_insert_with(|| who(sessions, owner));
+        let who = known.entry(owner).or_insert_with(|| who(&running.sessions, owner));
         let Who { label, pid, host } = who.clone();
         let millis = since.map_or(0, |since| since.elapsed().as_millis() as u64);
         let (name, node) = (name.to_string(), node.clone());
@@ -58,8 +58,8 @@ fn who(sessions: &Sessions, owner: Owner) -> Who {
 }
 
 /// Who holds and who waits in the whole group.
-pub(crate) async fn everywhere(running: &Arc<Running>, sessions: &Sessions) -> Listing {
-    let mut listing = here(running, sessions);
+pub(crate) async fn everywhere(running: &Arc<Running>) -> Listing {
+    let mut listing = here(running);
     let plan = &running.host.plan;
     let others = plan.members.iter().enumerate().filter(|(member, _)| *member != plan.me);
     let asked: Vec<_> = others
@@ -85,7 +85,7 @@ pub(crate) async fn everywhere(running: &Arc<Running>, sessions: &Sessions) -> L
 }
 
 /// How this node is doing.
-pub(crate) fn status(running: &Running, sessions: &Sessions) -> Status {
+pub(crate) fn status(running: &Running) -> Status {
     let host = &running.host;
     let plan = &host.plan;
     let (mut locks, mut held, mut waiting) = (0, 0, 0);
@@ -126,7 +126,7 @@ pub(crate) fn status(running: &Running, sessions: &Sessions) -> Status {
         locks,
         held,
         waiting,
-        sessions: sessions.count() as u64,
+        sessions: running.sessions.count() as u64,
         grants,
         handovers,
         messages,

@@ -14,6 +14,7 @@ use crate::config::{Config, ConfigError};
 use crate::desk::Desk;
 use crate::host::{Habits, Host};
 use crate::request::{Names, Request};
+use crate::session::Sessions;
 use crate::transport::{self, Identity, Transport};
 
 /// Why a node did not start.
@@ -36,6 +37,7 @@ pub enum StartError {
 pub(crate) struct Running {
     pub(crate) host: Arc<Host>,
     pub(crate) group: String,
+    pub(crate) sessions: Arc<Sessions>,
     pub(crate) started: Instant,
     stopped: AtomicBool,
     pub(crate) stopping: Notify,
@@ -66,7 +68,6 @@ impl Running {
 pub struct Node {
     running: Arc<Running>,
     address: SocketAddr,
-    desk: Arc<Desk>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -94,6 +95,7 @@ impl Node {
         let running = Arc::new(Running {
             host: Arc::clone(&host),
             group: config.group.clone(),
+            sessions: Arc::default(),
             started: Instant::now(),
             stopped: AtomicBool::new(false),
             stopping: Notify::new(),
@@ -108,14 +110,14 @@ impl Node {
             }
         }
         let desk = Arc::new(Desk::new(Arc::clone(&running)));
-        tasks.push(tokio::spawn(transport.answer(listener, Arc::clone(&desk))));
+        tasks.push(tokio::spawn(transport.answer(listener, desk)));
         tasks.push(tokio::spawn(async move {
             loop {
                 let timer = host.timers.next().await;
                 host.run_out(timer);
             }
         }));
-        Ok(Node { running, address, desk, tasks })
+        Ok(Node { running, address, tasks })
     }
 
     /// Where the node listens.
@@ -142,7 +144,7 @@ impl Node {
     /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
     pub async fn stop(mut self) {
         self.halt();
-        self.desk.close().await;
+        self.running.sessions.dismiss().await;
         for task in std::mem::take(&mut self.tasks) {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;

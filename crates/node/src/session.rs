@@ -274,8 +274,8 @@ impl Sessions {
         while let Some(deadline) = session.ends() {
             tokio::time::sleep_until(deadline.into()).await;
         }
-        // Unless it was ended by its client, which takes it off the list.
-        if self.find(session.owner).is_some() && !session.running.is_stopped() {
+        // Unless it was ended otherwise, which takes it off the list.
+        if self.find(session.owner).is_some() {
             let Who { label, pid, host } = &session.who;
             tracing::info!(%label, pid, %host, "a session has run out");
             self.end(&session);
@@ -284,9 +284,9 @@ impl Sessions {
 
     /// Tells every client that the node stops.
     pub(crate) async fn dismiss(&self) {
-        let all: Vec<Arc<Session>> = self.open().values().cloned().collect();
+        let all = std::mem::take(&mut *self.open());
         let told = async {
-            for session in all {
+            for session in all.values() {
                 session.dismiss().await;
             }
         };
