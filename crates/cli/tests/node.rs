@@ -53,11 +53,15 @@ fn what_describes_no_node_is_refused_in_one_line() {
 }
 
 #[test]
-fn an_address_in_use_is_told_in_one_line() {
+fn an_address_that_cannot_be_had_is_told_in_one_line() {
     let service = Service::start(1, &[]);
     let ran = service.folder.run(&["node", "--listen", &service.addresses[0]]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    ran.complained(&["cannot listen at 127.", "address already in use"]);
+    ran.complained(&["cannot listen at 127.", "address already in use", "is a node running"]);
+    // An address for documentation: nobody has it.
+    let ran = service.folder.run(&["node", "--listen", "192.0.2.1:7800"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.complained(&["cannot listen at 192.0.2.1:7800", "choose an address of this machine"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A node as a program uses it: start it, ask it for locks.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,13 +25,20 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Its address is taken, or not of this machine.
-    #[error("cannot listen at {address}: {}; is a node running there already?", plain(.reason))]
+    #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
         /// The address.
         address: String,
         /// What the system says.
-        reason: std::io::Error,
+        reason: io::Error,
     },
+}
+
+fn remedy(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::AddrInUse => "is a node running there already?",
+        _ => "choose an address of this machine with --listen",
+    }
 }
 
 /// Part of a running node that its guards keep alive.
