@@ -129,7 +129,11 @@ impl Session {
             Some(Pending::Waiting(_)) => return,
             None => {}
         }
-        if state.requests.len() >= MOST_REQUESTS || state.over {
+        if state.over {
+            // The client is being told.
+            return;
+        }
+        if state.requests.len() >= MOST_REQUESTS {
             drop(state);
             let why = "this session has too many requests at a time; release some".to_string();
             return self.say(Tell::Denied { request, why: Denial::Input(why) });
@@ -207,15 +211,12 @@ impl Session {
         self.say(Tell::Over);
     }
 
-    /// Tells the client that the node stops, and returns when it has been told or is not there.
-    /// Nothing is given back: the client has yet to stop what it does under its locks.
-    async fn dismiss(&self) {
+    /// Tells the client that the node stops. Nothing is given back: the client has yet to stop what
+    /// it does under its locks. Returns where it was told, if it is there.
+    fn dismiss(&self) -> Option<Voice> {
         self.state().over = true;
         self.say(Tell::Over);
-        let voice = self.state().voice.clone();
-        if let Some(voice) = voice {
-            voice.closed().await;
-        }
+        self.state().voice.clone()
     }
 }
 
@@ -282,12 +283,14 @@ impl Sessions {
         }
     }
 
-    /// Tells every client that the node stops.
+    /// Tells every client that the node stops, and waits until they have been told.
     pub(crate) async fn dismiss(&self) {
         let all = std::mem::take(&mut *self.open());
+        let voices: Vec<Voice> = all.values().filter_map(|session| session.dismiss()).collect();
         let told = async {
-            for session in all.values() {
-                session.dismiss().await;
+            for voice in &voices {
+                // The writer ends after these last words.
+                voice.closed().await;
             }
         };
         // Whoever does not listen will find out.
