@@ -214,10 +214,10 @@ fn a_node_that_stops_tells_its_clients_at_once() {
 
 /// `catraca lock` cannot do anything any more; the command must end all the same, before the next
 /// one is inside.
-fn outlived(signal: &str) {
+fn outlived(signal: &str, on_term: &str) {
     let service = Service::start(1, &[]);
-    let holder =
-        service.lock(0, "--ttl 2 x", "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done");
+    let line = format!("trap {on_term} TERM; echo $$ > pid; while :; do sleep 0.05; done");
+    let holder = service.lock(0, "--ttl 2 x", &line);
     wait_until("it begins", || {
         service.folder.names().contains(&"pid".to_string())
             && service.folder.read("pid").ends_with('\n')
@@ -237,12 +237,14 @@ fn outlived(signal: &str) {
 
 #[test]
 fn nothing_is_left_behind_when_the_client_is_killed() {
-    outlived("KILL");
+    outlived("KILL", "''");
 }
 
 #[test]
 fn nothing_runs_on_under_a_lock_whose_client_is_stopped() {
-    outlived("STOP");
+    for on_term in ["''", "-"] {
+        outlived("STOP", on_term);
+    }
 }
 
 #[test]
@@ -332,6 +334,34 @@ fn what_cannot_be_locked_is_refused_in_one_line() {
     ];
     for (words, text) in cases {
         folder.run(&[&["lock"], *words, &["--", "true"]].concat()).refused(&[text]);
+    }
+}
+
+#[test]
+fn an_interactive_command_has_the_terminal() {
+    let service = Service::start(1, &[]);
+    let shell = "trap 'echo interrupted; exit 9' INT; read line; echo got $line; echo ready; \
+                 while :; do sleep 0.05; done";
+    let catraca = env!("CARGO_BIN_EXE_catraca");
+    // At once, and where standard output is not the terminal, on demand.
+    for rest in ["", " | cat"] {
+        let line = format!(
+            "{catraca} lock --node {} x -- sh -c \"{}\"{rest}",
+            service.addresses[0],
+            shell.replace('$', "\\$")
+        );
+        // `script` runs it at a terminal of its own.
+        let mut command = std::process::Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped());
+        let mut terminal = Process::start(command);
+        terminal.types("hello\n");
+        terminal.says("got hello");
+        terminal.says("ready");
+        terminal.types("\x03");
+        terminal.says("interrupted");
+        let code = terminal.ends().code;
+        assert!(code == Some(9) || !rest.is_empty(), "{code:?}");
+        assert!(service.locks(0).contains("Nobody"));
     }
 }
 

@@ -53,11 +53,15 @@ fn what_describes_no_node_is_refused_in_one_line() {
 }
 
 #[test]
-fn an_address_in_use_is_told_in_one_line() {
+fn an_address_that_cannot_be_had_is_told_in_one_line() {
     let service = Service::start(1, &[]);
     let ran = service.folder.run(&["node", "--listen", &service.addresses[0]]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    ran.complained(&["cannot listen at 127.", "address already in use"]);
+    ran.complained(&["cannot listen at 127.", "address already in use", "is a node running"]);
+    // An address for documentation: nobody has it.
+    let ran = service.folder.run(&["node", "--listen", "192.0.2.1:7800"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    ran.complained(&["cannot listen at 192.0.2.1:7800", "choose an address of this machine"]);
 }
 
 #[test]
@@ -134,7 +138,8 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     let closed = |mut stream: TcpStream| {
         stream.set_read_timeout(Some(support::GENEROUS)).unwrap();
         // It may also be reset, which is as good.
-        let _ = stream.read_to_end(&mut Vec::new());
+        let end = stream.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+        assert_ne!(end, Err(std::io::ErrorKind::WouldBlock), "it is still open");
     };
     // Another protocol; a frame of 2 GB announced in the handshake, and after it; nonsense after it.
     closed(say(b"GET / HTTP/1.1\r\n\r\n"));

@@ -31,11 +31,6 @@ impl Desk {
         Desk { running }
     }
 
-    /// Tells every client that the node stops.
-    pub(crate) async fn close(&self) {
-        self.running.sessions.dismiss().await;
-    }
-
     /// Serves one client until it hangs up.
     pub(crate) async fn serve(&self, stream: TcpStream) {
         let (reader, writer) = stream.into_split();

@@ -1,5 +1,6 @@
 //! A node as a program uses it: start it, ask it for locks.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +27,20 @@ pub enum StartError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// Its address is taken, or not of this machine.
-    #[error("cannot listen at {address}: {}; is a node running there already?", plain(.reason))]
+    #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
         /// The address.
         address: String,
         /// What the system says.
-        reason: std::io::Error,
+        reason: io::Error,
     },
+}
+
+fn remedy(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::AddrInUse => "is a node running there already?",
+        _ => "choose an address of this machine with --listen",
+    }
 }
 
 /// Part of a running node that its guards keep alive.
@@ -70,7 +78,6 @@ impl Running {
 pub struct Node {
     running: Arc<Running>,
     address: SocketAddr,
-    desk: Arc<Desk>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -113,14 +120,14 @@ impl Node {
             }
         }
         let desk = Arc::new(Desk::new(Arc::clone(&running)));
-        tasks.push(tokio::spawn(transport.answer(listener, Arc::clone(&desk))));
+        tasks.push(tokio::spawn(transport.answer(listener, desk)));
         tasks.push(tokio::spawn(async move {
             loop {
                 let timer = host.timers.next().await;
                 host.run_out(timer);
             }
         }));
-        Ok(Node { running, address, desk, tasks })
+        Ok(Node { running, address, tasks })
     }
 
     /// Where the node listens.
@@ -157,7 +164,7 @@ impl Node {
     /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
     pub async fn stop(mut self) {
         self.halt();
-        self.desk.close().await;
+        self.running.sessions.dismiss().await;
         for task in std::mem::take(&mut self.tasks) {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;

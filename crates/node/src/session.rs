@@ -129,7 +129,11 @@ impl Session {
             Some(Pending::Waiting(_)) => return,
             None => {}
         }
-        if state.requests.len() >= MOST_REQUESTS || state.over {
+        if state.over {
+            // The client is being told.
+            return;
+        }
+        if state.requests.len() >= MOST_REQUESTS {
             drop(state);
             let why = "this session has too many requests at a time; release some".to_string();
             return self.say(Tell::Denied { request, why: Denial::Input(why) });
@@ -207,15 +211,12 @@ impl Session {
         self.say(Tell::Over);
     }
 
-    /// Tells the client that the node stops, and returns when it has been told or is not there.
-    /// Nothing is given back: the client has yet to stop what it does under its locks.
-    async fn dismiss(&self) {
+    /// Tells the client that the node stops. Nothing is given back: the client has yet to stop what
+    /// it does under its locks. Returns where it was told, if it is there.
+    fn dismiss(&self) -> Option<Voice> {
         self.state().over = true;
         self.say(Tell::Over);
-        let voice = self.state().voice.clone();
-        if let Some(voice) = voice {
-            voice.closed().await;
-        }
+        self.state().voice.clone()
     }
 }
 
@@ -274,20 +275,22 @@ impl Sessions {
         while let Some(deadline) = session.ends() {
             tokio::time::sleep_until(deadline.into()).await;
         }
-        // Unless it was ended by its client, which takes it off the list.
-        if self.find(session.owner).is_some() && !session.running.is_stopped() {
+        // Unless it was ended otherwise, which takes it off the list.
+        if self.find(session.owner).is_some() {
             let Who { label, pid, host } = &session.who;
             tracing::info!(%label, pid, %host, "a session has run out");
             self.end(&session);
         }
     }
 
-    /// Tells every client that the node stops.
+    /// Tells every client that the node stops, and waits until they have been told.
     pub(crate) async fn dismiss(&self) {
-        let all: Vec<Arc<Session>> = self.open().values().cloned().collect();
+        let all = std::mem::take(&mut *self.open());
+        let voices: Vec<Voice> = all.values().filter_map(|session| session.dismiss()).collect();
         let told = async {
-            for session in all {
-                session.dismiss().await;
+            for voice in &voices {
+                // The writer ends after these last words.
+                voice.closed().await;
             }
         };
         // Whoever does not listen will find out.

@@ -123,6 +123,9 @@ async fn a_node_that_stops_tells_its_clients_and_gives_nothing_away() {
     assert!(waited.is_err(), "the client has had no time to stop its work");
     let over = tokio::time::timeout(LIMIT, client.event()).await.unwrap();
     assert!(matches!(over, Err(ClientError::Over)), "{over:?}");
+    drop(client);
+    let waited = second.lock("x").within(Duration::from_millis(200)).await;
+    assert!(waited.is_err(), "nor does its going free what the node had");
 }
 
 #[tokio::test]

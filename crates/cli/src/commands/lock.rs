@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use catraca_node::{ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
+use catraca_node::{Client, ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{SFlag, fstat};
 use nix::unistd::{getpgrp, tcgetpgrp};
@@ -103,6 +103,10 @@ const NO_NODE: u8 = 125;
 
 /// The node answers a request that does not wait in much less time.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long the node is given to free everything.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// When the node stops, nobody gets the lock before it is started again.
+const GRACE: Duration = Duration::from_secs(5);
 /// A lock that may be somebody else's already leaves no time for an orderly end.
 const LAST_CHANCE: Duration = Duration::from_millis(100);
 
@@ -134,15 +138,23 @@ impl Arguments {
         let begin = Instant::now();
         let mut signals =
             Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
-        let (mut keeper, mut lease) = tokio::select! {
-            begun = self.begin(begin) => begun?,
+        let late =
+            tokio::time::sleep(self.wait.filter(|wait| !wait.is_zero()).unwrap_or(ANSWER * 2));
+        let client = tokio::select! {
+            client = Client::connect(&self.node) => client.map_err(no_node)?,
             signal = signals.next() => return Ok(128 + signal as u8),
+            () = late => return self.denied(&Denial::TimedOut),
         };
+        // From here on there is something to be closed.
+        let begun = tokio::time::timeout(ANSWER, self.begin(client, begin)).await;
+        let (mut keeper, mut lease) = begun.unwrap_or_else(|_| {
+            Err(Failure::Own(NO_NODE, Some(format!("{}: the node does not answer", self.node))))
+        })?;
         let granted = self.inside(begin, &mut keeper, &mut lease, &mut signals).await;
         let fences = match granted {
             Ok(fences) => fences,
             Err(end) => {
-                keeper.close().await;
+                keeper.close(FAREWELL).await;
                 return end;
             }
         };
@@ -153,10 +165,8 @@ impl Arguments {
         } else {
             self.work(&fences, &mut keeper, &mut lease, &mut signals).await
         };
-        if matches!(code, Err(Failure::Own(LOST, _))) {
-            return code;
-        }
-        let free = keeper.close().await;
+        let is_lost = matches!(code, Err(Failure::Own(LOST, _)));
+        let free = keeper.close(if is_lost { LAST_CHANCE } else { FAREWELL }).await;
         self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
         code
     }
@@ -168,7 +178,7 @@ impl Arguments {
         }
     }
 
-    async fn begin(&self, begin: Instant) -> Result<(Keeper, Lease), Failure> {
+    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), Failure> {
         let patience = match self.wait {
             _ if self.nonblock => Patience::None,
             Some(Duration::ZERO) => Patience::None,
@@ -176,8 +186,7 @@ impl Arguments {
             None => Patience::Endless,
         };
         let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        let begun = Keeper::begin(&self.node, self.who(), self.ttl, wish).await;
-        begun.map_err(|error| Failure::Own(NO_NODE, Some(error.to_string())))
+        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await.map_err(no_node)
     }
 
     fn who(&self) -> Who {
@@ -210,7 +219,7 @@ impl Arguments {
                 match limit {
                     // The node says so itself, if it can be heard.
                     Some(limit) => {
-                        tokio::time::sleep_until((begin + limit + LAST_CHANCE).into()).await
+                        tokio::time::sleep_until((begin + limit + LAST_CHANCE).into()).await;
                     }
                     None => std::future::pending().await,
                 }
@@ -274,7 +283,7 @@ impl Arguments {
             tokio::select! {
                 change = child.change() => match change {
                     Change::Ended(code) => break code,
-                    Change::Stopped => child.rest(),
+                    Change::Stopped(which) => child.rest(which),
                 },
                 signal = signals.next() => child.signal(signal),
                 news = keeper.news() => match news {
@@ -284,11 +293,11 @@ impl Arguments {
                     }
                     News::Lost(how) => {
                         let kill = match how {
-                            Loss::Over => lease.deadline(),
-                            Loss::Unknown => lease.deadline().min(Instant::now() + LAST_CHANCE),
+                            Loss::Over => Instant::now() + GRACE,
+                            Loss::Unknown => Instant::now() + LAST_CHANCE,
                         };
                         self.end(&child);
-                        lost = Some(lost.map_or(kill, |before| before.min(kill)));
+                        lost = Some(kill.min(lost.unwrap_or_else(|| lease.deadline())));
                     }
                     _ => {}
                 },
@@ -305,15 +314,14 @@ impl Arguments {
                 },
             }
         };
-        if lost.is_some() {
+        // If we were stopped ourselves, the guardian has seen to it.
+        let is_lost = lost.is_some() || lease.warning() <= Instant::now();
+        if is_lost {
             // The command has ended, but perhaps not all that it started.
             child.signal(Signal::SIGKILL);
         }
         guardian.dismiss();
-        match lost {
-            None => Ok(code),
-            Some(_) => Err(self.lost("the command was ended")),
-        }
+        if is_lost { Err(self.lost("the command was ended")) } else { Ok(code) }
     }
 
     /// Asks the command to end because the locks are lost.
@@ -325,7 +333,7 @@ impl Arguments {
 
     fn lost(&self, what: &str) -> Failure {
         let names = self.names.join(" ");
-        let why = format!("the node at {} stopped or did not answer", self.node);
+        let why = format!("the node at {} did not answer in time, or stopped", self.node);
         Failure::Own(LOST, Some(format!("lost the lock '{names}': {why}; {what}")))
     }
 
@@ -380,6 +388,10 @@ impl Arguments {
             }
         }
     }
+}
+
+fn no_node(error: ClientError) -> Failure {
+    Failure::Own(NO_NODE, Some(error.to_string()))
 }
 
 /// Says when standard input ends. Nobody can end `/dev/null` or a file, and a terminal that is not

@@ -1,6 +1,6 @@
 //! Real nodes and real clients as processes.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,6 +67,11 @@ impl Process {
 
     pub(crate) fn signal(&self, which: &str) {
         signal(self.id(), which);
+    }
+
+    /// Writes to its standard input, which is a pipe.
+    pub(crate) fn types(&mut self, text: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// Closes its standard input, if that is a pipe.

@@ -1,7 +1,7 @@
 //! The command that runs under the lock, in a process group of its own.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -16,8 +16,8 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 pub(crate) enum Change {
     /// It has ended, with this exit code, or 128 and the number of the signal that ended it.
     Ended(u8),
-    /// It was stopped, most likely by Ctrl-Z.
-    Stopped,
+    /// It was stopped by this signal.
+    Stopped(Signal),
 }
 
 /// The running command and whatever it has started.
@@ -29,7 +29,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command`. If the terminal is ours, the command gets it.
+    /// Starts `command`. If the terminal is ours, the command gets it, at once or when it asks.
     pub(crate) fn start(command: &[OsString], environment: &[(&str, String)]) -> io::Result<Self> {
         // Before the command begins, so that no end is missed.
         let changes = signal(SignalKind::child())?;
@@ -39,7 +39,10 @@ impl Child {
             Command::new(program).args(arguments).envs(environment).process_group(0).spawn()?;
         let group = Pid::from_raw(child.id() as i32);
         let mut child = Child { group, changes, has_terminal: false };
-        child.give_terminal();
+        // In the middle of a pipeline others may want the terminal more, a pager for example.
+        if io::stdout().is_terminal() {
+            child.give_terminal();
+        }
         Ok(child)
     }
 
@@ -63,7 +66,7 @@ impl Child {
                 Ok(WaitStatus::Signaled(_, which, _)) => {
                     return Change::Ended(128 + which as u8);
                 }
-                Ok(WaitStatus::Stopped(..)) => return Change::Stopped,
+                Ok(WaitStatus::Stopped(_, which)) => return Change::Stopped(which),
                 // Somebody else has taken its status: nothing is known but that it has ended.
                 Err(Errno::ECHILD) => return Change::Ended(1),
                 _ => {}
@@ -72,10 +75,13 @@ impl Child {
         }
     }
 
-    /// The command was stopped at the terminal: so are we, as the shell expects, until it lets us go
-    /// on. The lock is not kept alive meanwhile.
-    pub(crate) fn rest(&mut self) {
+    /// The command was stopped. If it wanted the terminal, it gets it. If it was Ctrl-Z, we stop too,
+    /// as the shell expects, until it lets us go on; the lock is not kept alive meanwhile.
+    pub(crate) fn rest(&mut self, which: Signal) {
         if !self.has_terminal {
+            if matches!(which, Signal::SIGTTIN | Signal::SIGTTOU) {
+                self.give_terminal();
+            }
             return;
         }
         self.take_terminal();

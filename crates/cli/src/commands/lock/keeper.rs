@@ -12,8 +12,6 @@ use super::lease::Lease;
 const REQUEST: u32 = 1;
 /// From one attempt to connect to the next.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the node is given to free everything.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -71,14 +69,14 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Opens a session at the node and asks for the locks.
+    /// Opens a session at the node, which `client` is connected to, and asks for the locks.
     pub(crate) async fn begin(
+        mut client: Client,
         address: &str,
         who: Who,
         ttl: Duration,
         wish: Wish,
     ) -> Result<(Keeper, Lease), ClientError> {
-        let mut client = Client::connect(address).await?;
         let lease = Lease::new(ttl, Instant::now());
         let session = client.open(who, Some(ttl)).await?;
         client.lock(REQUEST, &wish.names, wish.permits, wish.patience.wait()).await?;
@@ -100,11 +98,12 @@ impl Keeper {
         }
     }
 
-    /// Ends the session. Returns whether the node has confirmed that everything is free.
-    pub(crate) async fn close(self) -> bool {
+    /// Ends the session. Returns whether the node has confirmed, in this time, that everything is
+    /// free.
+    pub(crate) async fn close(self, limit: Duration) -> bool {
         // The task may have ended by itself; then there is nothing to close.
         let _ = self.close.send(());
-        matches!(tokio::time::timeout(FAREWELL, self.task).await, Ok(Ok(())))
+        matches!(tokio::time::timeout(limit, self.task).await, Ok(Ok(())))
     }
 }
 
