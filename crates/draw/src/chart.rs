@@ -92,7 +92,8 @@ impl Chart {
 
         svg.text((LEFT, 32.0), &self.title, 16.0, r#"class="title" font-weight="bold""#);
         self.draw_axes(svg, &x, &y);
-        for (index, points) in points.iter().enumerate() {
+        // The first of the legend is drawn last, on top of those that it coincides with.
+        for (index, points) in points.iter().enumerate().rev() {
             let places: Vec<Point> = points.iter().map(|&point| place(point)).collect();
             let style = format!(r#"class="series" fill="none" {}"#, line_style(index));
             svg.polyline(&places, style);
