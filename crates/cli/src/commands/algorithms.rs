@@ -35,8 +35,8 @@ impl Arguments {
 
 /// What the short names of the papers stand for.
 const SOURCES: &str = "\
-S0 is a paper on token algorithms for version control, S1 one on dynamic networks, S2 a textbook chapter on mutual exclusion,
-S3 a report on a coordinator over sockets";
+S0 is a paper on token algorithms for version control, S1 one on dynamic networks, S2 a textbook
+chapter on mutual exclusion, S3 a report on a coordinator over sockets";
 
 fn list() -> Outcome {
     let mut table = Table::new(&[
