@@ -6,8 +6,9 @@
 //! **Source.** S1, section 3.2; after J.-M. Hélary, N. Plouzeau and M. Raynal, 1988.
 //!
 //! **Assumes.** An evolving graph; all nodes known to all; no crashes; strong progression. Served if
-//! every pair of those who ask or have the token at first is connected over time (C4). Between any two of
-//! them there must be a journey at least one way (C3), and one from the token to everybody who asks.
+//! every pair of those who ask or have the token at first is connected over time (C4). Between any
+//! two of them there must be a journey at least one way (C3), and one from the token to everybody who
+//! asks.
 //!
 //! **Cost.** A label holds one request and one time of service of each node, and one token message.
 //!

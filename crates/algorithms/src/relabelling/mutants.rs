@@ -168,7 +168,7 @@ impl Mutation<EvolvingHelary> for DeafToken {
     fn listed(&self) -> Listed {
         Listed {
             name: "deaf-clock",
-            breaks: "the token is sent at the time of the owner's own last request plus one; contacts do not advance it",
+            breaks: "the token is sent by the owner's own clock; contacts do not advance it",
             property: property::NOBODY_WAITS_FOR_EVER,
         }
     }

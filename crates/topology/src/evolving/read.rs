@@ -347,7 +347,8 @@ mod tests {
 
     #[test]
     fn the_own_format_names_nodes_and_says_how_long_and_how_often() {
-        let text = "catraca graph\nnames w u v\nlast 9\ncycle 4\n1 w v\n5 w u\n";
+        let text =
+            "catraca graph\nnames w u v # three\nlast 9\ncycle 4\n1 w v  # a remark\n5 w u\n";
         let graph = read(None, text).unwrap();
         assert_eq!(graph.names(), ["w", "u", "v"]);
         assert_eq!((graph.last(), graph.cycle()), (9, Some(4)));

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! catraca graph
-//! names w u v        (or: nodes 3, which are called 0, 1 and 2; or nothing)
-//! last 9             the last instant; otherwise that of the last contact
-//! cycle 4            the instants from 4 to the last repeat for ever
-//! 1 w v              a contact at instant 1
-//! 5..7 w u           a contact at every instant from 5 to 7
+//! names w u v        # or: nodes 3, which are called 0, 1 and 2; or neither
+//! last 9             # the last instant; otherwise that of the last contact
+//! cycle 4            # the instants from 4 to the last repeat for ever
+//! 1 w v              # a contact at instant 1
+//! 5..7 w u           # a contact at every instant from 5 to 7
 //! ```
 
 use alloc::string::ToString;
@@ -30,6 +30,7 @@ pub(super) struct Own {
 
 impl Own {
     pub(super) fn line(&mut self, line: &str, gathered: &mut Gathered) -> Result<(), LineFault> {
+        let line = line.split(" #").next().unwrap_or(line); // The rest is a remark.
         let words: Vec<&str> = line.split_whitespace().collect();
         if !self.has_head {
             self.has_head = true;
