@@ -28,8 +28,13 @@ files![
     "s0-path-reversal",
     "s0-teams",
     "s2-table",
+    "s4-cycle",
+    "s4-detector",
+    "s4-dissemination",
     "s4-raymond",
     "s4-robust",
+    "s4-scale",
+    "s4",
     "schedule",
 ];
 

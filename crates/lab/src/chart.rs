@@ -289,7 +289,7 @@ fn over_time(
             one_of(&place, "thing that is counted over time", text, Counted::NAMES)
         })?;
         if let Counted::Kind(kind) = &one {
-            figure::check_kind(&place, kind, runs.iter().map(|run| &run.setup))?;
+            figure::check_kinds(&place, kind, runs.iter().map(|run| &run.setup))?;
         }
         counted.push(one);
     }

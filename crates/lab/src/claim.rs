@@ -135,8 +135,10 @@ impl Claim {
         let verdict =
             verdict.ok_or_else(|| wrong(fields.place("verdict"), "say holds or wrong"))?;
         let why = fields.needed("why")?;
-        let setups = || runs.iter().filter(|run| selection.contains(&run.coordinates));
-        figure.check_kind(&fields.place("figure"), setups().map(|run| &run.setup))?;
+        // Where runs are compared with others, the figure is one of those too.
+        let is_meant = |run: &&Run| of.is_some() || selection.contains(&run.coordinates);
+        let setups = runs.iter().filter(is_meant).map(|run| &run.setup);
+        figure.check_kind(&fields.place("figure"), setups)?;
         fields.finish()?;
         Ok(Claim { section, says, verdict, why, selection, figure, relation, bounds, of, within })
     }

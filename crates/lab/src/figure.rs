@@ -13,10 +13,12 @@ use crate::error::{LabError, one_of};
 pub enum Figure {
     /// One of the table.
     Named(&'static Named),
-    /// Messages of one kind.
+    /// Messages of one kind, or of several: `request+reply`.
     Messages(String),
-    /// Messages of one kind, per entry.
+    /// The same per entry.
     MessagesPerEntry(String),
+    /// The same per node and unit of time.
+    MessagesPerNode(String),
 }
 
 /// A figure with a name.
@@ -58,9 +60,11 @@ const fn named(
 #[rustfmt::skip]
 pub const FIGURES: &[Named] = &[
     named("nodes", "nodes", "nodes", |setup, _| Some(setup.spec.nodes.into())),
+    named("k", "k", "how many may be inside at once", |setup, _| Some(setup.spec.k.unwrap_or(1).into())),
     named("time", "time", "simulated time", |_, report| Some(report.time)),
     named("events", "events", "events", |_, report| Some(report.events as f64)),
     named("entries", "entries", "entries", |_, report| Some(report.entries as f64)),
+    named("last_entry", "last", "time of the last entry", |_, report| report.last_entry),
     named("messages", "messages", "messages", |_, report| Some(report.messages as f64)),
     named("messages_per_entry", "msgs", "messages per entry", |_, report| report.messages_per_entry),
     named("messages_within", "within", "messages within clusters", |_, report| report.messages_within.map(|count| count as f64)),
@@ -104,11 +108,18 @@ impl Figure {
         if let Some(kind) = text.strip_prefix("messages_per_entry.") {
             return Ok(Figure::MessagesPerEntry(kind.to_string()));
         }
+        if let Some(kind) = text.strip_prefix("messages_per_node.") {
+            return Ok(Figure::MessagesPerNode(kind.to_string()));
+        }
         match FIGURES.iter().find(|figure| figure.name == text) {
             Some(figure) => Ok(Figure::Named(figure)),
             None => {
                 let names = FIGURES.iter().map(|figure| figure.name);
-                let names = names.chain(["messages.KIND", "messages_per_entry.KIND"]);
+                let names = names.chain([
+                    "messages.KIND",
+                    "messages_per_entry.KIND",
+                    "messages_per_node.KIND",
+                ]);
                 Err(one_of(place, "figure", text, names))
             }
         }
@@ -120,8 +131,12 @@ impl Figure {
         place: &str,
         setups: impl Iterator<Item = &'a Setup>,
     ) -> Result<(), LabError> {
-        let (Figure::Messages(kind) | Figure::MessagesPerEntry(kind)) = self else { return Ok(()) };
-        check_kind(place, kind, setups)
+        match self {
+            Figure::Named(_) => Ok(()),
+            Figure::Messages(kinds)
+            | Figure::MessagesPerEntry(kinds)
+            | Figure::MessagesPerNode(kinds) => check_kinds(place, kinds, setups),
+        }
     }
 
     /// As files call it.
@@ -130,6 +145,7 @@ impl Figure {
             Figure::Named(figure) => figure.name.to_string(),
             Figure::Messages(kind) => format!("messages.{kind}"),
             Figure::MessagesPerEntry(kind) => format!("messages_per_entry.{kind}"),
+            Figure::MessagesPerNode(kind) => format!("messages_per_node.{kind}"),
         }
     }
 
@@ -137,7 +153,9 @@ impl Figure {
     pub fn head(&self) -> String {
         match self {
             Figure::Named(figure) => figure.head.to_string(),
-            Figure::Messages(kind) | Figure::MessagesPerEntry(kind) => kind.clone(),
+            Figure::Messages(kind)
+            | Figure::MessagesPerEntry(kind)
+            | Figure::MessagesPerNode(kind) => kind.clone(),
         }
     }
 
@@ -147,14 +165,19 @@ impl Figure {
             Figure::Named(figure) => figure.label.to_string(),
             Figure::Messages(kind) => format!("messages of kind {kind}"),
             Figure::MessagesPerEntry(kind) => format!("messages of kind {kind}, per entry"),
+            Figure::MessagesPerNode(kind) => {
+                format!("messages of kind {kind}, per node and unit of time")
+            }
         }
     }
 
     /// Its value in a run, if it has one there.
     pub fn of(&self, setup: &Setup, report: &Report) -> Option<f64> {
-        let sent = |kind: &str| {
-            let (_, count) = report.by_kind.iter().find(|(name, _)| *name == kind)?;
-            Some(*count as f64)
+        // What an algorithm cannot send is no zero.
+        let sent = |kinds: &str| {
+            let is_meant = |name: &str| kinds.split('+').any(|kind| kind == name);
+            let counts = report.by_kind.iter().filter(|(name, _)| is_meant(name));
+            counts.map(|(_, count)| *count as f64).reduce(|sum, count| sum + count)
         };
         match self {
             Figure::Named(figure) => (figure.of)(setup, report),
@@ -162,25 +185,29 @@ impl Figure {
             Figure::MessagesPerEntry(kind) => {
                 (report.entries > 0).then_some(sent(kind)? / report.entries as f64)
             }
+            Figure::MessagesPerNode(kind) => {
+                let node_times = f64::from(setup.spec.nodes) * report.time;
+                (node_times > 0.0).then_some(sent(kind)? / node_times)
+            }
         }
     }
 }
 
-/// Refuses a kind of message that no algorithm of `setups` has.
-pub(crate) fn check_kind<'a>(
+/// Refuses kinds of messages that no algorithm of `setups` has.
+pub(crate) fn check_kinds<'a>(
     place: &str,
-    kind: &str,
+    kinds: &str,
     setups: impl Iterator<Item = &'a Setup>,
 ) -> Result<(), LabError> {
     let mut known: Vec<&str> = Vec::new();
     for setup in setups {
-        let kinds = setup.spec.visit(Kinds).map_err(catraca_sim::ScenarioError::from)?;
-        known.extend(kinds.iter().filter(|kind| !known.contains(*kind)).collect::<Vec<_>>());
+        let sent = setup.spec.visit(Kinds).map_err(catraca_sim::ScenarioError::from)?;
+        known.extend(sent.iter().filter(|kind| !known.contains(*kind)).collect::<Vec<_>>());
     }
-    if known.contains(&kind) {
-        return Ok(());
+    match kinds.split('+').find(|kind| !known.contains(kind)) {
+        None => Ok(()),
+        Some(unknown) => Err(one_of(place, "kind of message", unknown, known)),
     }
-    Err(one_of(place, "kind of message", kind, known))
 }
 
 /// The kinds of messages that an algorithm sends.
@@ -240,6 +267,11 @@ mod tests {
         let replies = Figure::parse("here", "messages_per_entry.reply").unwrap();
         assert_eq!(replies.of(&setup, &report), Some(4.0));
         assert_eq!(replies.check_kind("here", [&setup].into_iter()), Ok(()));
+        let two = Figure::parse("here", "messages_per_entry.request+release").unwrap();
+        assert_eq!(two.of(&setup, &report), Some(8.0));
+        let rate = Figure::parse("here", "messages_per_node.request").unwrap();
+        let requests = report.by_kind[0].1 as f64;
+        assert_eq!(rate.of(&setup, &report), Some(requests / 5.0 / report.time));
     }
 
     #[test]
@@ -249,7 +281,7 @@ mod tests {
         assert!(error.contains("Did you mean 'messages'?"), "{error}");
         assert!(error.contains("messages_per_entry, "), "{error}");
         let setup = Scenario::new().with("algorithm", "lamport").setup().unwrap();
-        let figure = Figure::parse("here", "messages.token").unwrap();
+        let figure = Figure::parse("here", "messages.reply+token").unwrap();
         let error = figure.check_kind("here", [&setup].into_iter()).unwrap_err().to_string();
         assert!(error.ends_with("There are: request, reply, release"), "{error}");
     }

@@ -11,7 +11,7 @@ const MOST_INTERVALS: usize = 100_000;
 pub(crate) enum Counted {
     Entries,
     Messages,
-    /// Messages of one kind.
+    /// Messages of one kind, or of several: `request+reply`.
     Kind(String),
 }
 
@@ -41,7 +41,9 @@ impl Counted {
             (Counted::Entries, Outcome::Granted(_)) | (Counted::Messages, Outcome::Send { .. }) => {
                 true
             }
-            (Counted::Kind(kind), Outcome::Send { message, .. }) => message.kind == *kind,
+            (Counted::Kind(kind), Outcome::Send { message, .. }) => {
+                kind.split('+').any(|kind| message.kind == kind)
+            }
             _ => false,
         }
     }

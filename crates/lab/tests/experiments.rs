@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use catraca_lab::{Experiment, FILES, Results, all, find, page};
+use catraca_lab::{Experiment, FILES, Results, Run, all, find, page};
 use catraca_sim::{End, Report};
 
 /// Runs are made so small here.
@@ -113,4 +113,37 @@ fn the_comments_of_the_experiments_are_true() {
     assert!(clusters.response_mean > Some(40.0), "{clusters:?}");
     let schedule = report("schedule");
     assert_eq!((schedule.messages, schedule.longest_wait), (12, 4.5));
+    let late = report("robust-late-detector");
+    assert!(late.longest_wait > 40.0 && late.entries > 20, "{late:?}");
+    let wrong = report("robust-wrong-detector").violation.unwrap().what;
+    assert!(wrong.contains("node 3 was taken for crashed by node 1 at 5.5"), "{wrong}");
+}
+
+/// Reference: S4, section 5. What the comments of the files say to which `s4` refers.
+#[test]
+fn the_experiment_of_s4_has_the_entries_that_its_comments_say() {
+    let experiment = find("s4").unwrap().unwrap();
+    let results = measured(&experiment, 2);
+    let of = |way: &str| {
+        let is_meant = |run: &Run| run.coordinates == [way];
+        let row = experiment.runs.iter().position(is_meant).unwrap();
+        &results.rows[row].report
+    };
+    let raymond = of("raymond-k");
+    assert_eq!((raymond.entries, raymond.waiting, raymond.time), (94, 1, 75.0));
+    assert_eq!(raymond.last_entry, Some(27.51));
+    let robust = of("robust-k, news immediate");
+    assert_eq!((robust.entries, robust.waiting), (402, 0));
+}
+
+/// These run as they are: nothing in them is large.
+#[test]
+fn the_verdicts_on_the_figures_of_s4_are_those_of_the_runs() {
+    for name in ["s4", "s4-dissemination"] {
+        let experiment = find(name).unwrap().unwrap();
+        let results = measured(&experiment, 2);
+        for finding in experiment.findings(&results) {
+            assert!(finding.agrees(), "{name}: {}: {}", finding.claim.says, finding.measured);
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub(crate) struct Metrics {
     /// For each cluster that somebody entered from: its responses added up, and how many.
     by_cluster: Vec<(u128, u64)>,
     longest_response: Time,
+    last_entry: Option<Time>,
     longest_wait: Time,
     delay_total: u128,
     delays: u64,
@@ -40,6 +41,7 @@ impl Metrics {
             response_total: 0,
             by_cluster: Vec::new(),
             longest_response: Time::ZERO,
+            last_entry: None,
             longest_wait: Time::ZERO,
             delay_total: 0,
             delays: 0,
@@ -65,6 +67,7 @@ impl Metrics {
             (*total, *count) = (*total + u128::from(response.0), *count + 1);
         }
         self.entries += 1;
+        self.last_entry = Some(now);
         // The histogram grows by itself: recording cannot fail.
         self.response.record(response.0).ok();
         self.response_total += u128::from(response.0);
@@ -110,6 +113,10 @@ impl Metrics {
         let quantile = Time(self.response.value_at_quantile(0.99));
         // The histogram gives the upper end of a step, which may lie beyond every response.
         (self.entries > 0).then(|| quantile.min(self.longest_response).as_units())
+    }
+
+    pub(crate) fn last_entry(&self) -> Option<f64> {
+        self.last_entry.map(Time::as_units)
     }
 
     pub(crate) fn longest_wait(&self) -> Time {

@@ -32,6 +32,8 @@ pub struct Report {
     pub events: u64,
     /// Entries, without the warm-up.
     pub entries: u64,
+    /// When the last of them was.
+    pub last_entry: Option<f64>,
     /// Messages sent, without the warm-up.
     pub messages: u64,
     /// Messages sent by kind, without the warm-up.

@@ -59,6 +59,7 @@ impl<A: Algorithm> Simulation<'_, A> {
             time: now.as_units(),
             events: self.events,
             entries: metrics.entries,
+            last_entry: metrics.last_entry(),
             messages,
             by_kind: A::Message::KINDS.iter().copied().zip(metrics.sent.iter().copied()).collect(),
             messages_per_entry: per_entry(messages),

@@ -56,7 +56,12 @@ pub const KEYS: &[Key] = &[
         "NODES",
         "For algorithms on clusters: the proxy of each, as in 1,5 [default: the first of each]",
     ),
-    one("k", "k", "K", "For raymond-k and robust-k: how many may be inside at once [default: 1]"),
+    one(
+        "k",
+        "k",
+        "K",
+        "For raymond-k and robust-k: how many may be inside at once, 5 or N/2 [default: 1]",
+    ),
     one(
         "test-interval",
         "test-interval",

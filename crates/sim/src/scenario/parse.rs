@@ -54,7 +54,7 @@ impl Scenario {
         }
         spec.proxies = self.one("proxies")?;
         spec.max_preempt = self.whole("max-preempt")?;
-        spec.k = self.whole("k")?;
+        spec.k = self.k(nodes)?;
         spec.hi_adsd = self.hi_adsd()?;
         spec.ack_timeout = self.duration("ack-timeout")?;
         spec.resources = self.whole("resources")?;
@@ -63,6 +63,16 @@ impl Scenario {
         spec.mutant = self.text("mutant")?.map(str::to_string);
         spec.start = self.one("start")?.unwrap_or_default();
         Ok(spec)
+    }
+
+    /// A number, or a part of the nodes: `N/2` is half of them, and never less than one.
+    fn k(&self, nodes: u32) -> Result<Option<u32>, ScenarioError> {
+        let part = self.text("k")?.and_then(|text| text.strip_prefix("N/"));
+        let Some(part) = part else { return self.whole("k") };
+        match part.parse::<u32>() {
+            Ok(part) if part > 0 => Ok(Some((nodes / part).max(1))),
+            _ => Err(wrong("k", format!("'N/{part}' is no part of the nodes; say N/2 or N/4"))),
+        }
     }
 
     fn hi_adsd(&self) -> Result<Option<hi_adsd::Config>, ScenarioError> {
@@ -110,6 +120,19 @@ mod tests {
 
     fn error(scenario: Scenario) -> String {
         scenario.setup().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn k_may_be_a_part_of_the_nodes() {
+        let k = |nodes: u32, k: &str| {
+            let scenario = Scenario::new().with("algorithm", "raymond-k").with("nodes", nodes);
+            scenario.with("k", k).setup().map(|setup| setup.spec.k)
+        };
+        assert_eq!(k(16, "5"), Ok(Some(5)));
+        assert_eq!(k(17, "N/2"), Ok(Some(8)));
+        assert_eq!(k(3, "N/8"), Ok(Some(1)));
+        assert!(k(16, "N/0").unwrap_err().to_string().contains("'N/0' is no part of the nodes"));
+        assert!(k(16, "N/x").is_err() && k(16, "n/2").is_err());
     }
 
     #[test]
