@@ -13,7 +13,8 @@ S0 is a paper on token algorithms for version control, S2 the chapter on mutual 
 number of nodes, T the mean message delay, E the time inside. Figures come from the experiments in
 `experiments/`; `catraca experiment NAME` shows all of their runs, tables and pictures. Each measured
 value is given with the run that it is of and with the claimed value in brackets. A formula holds if
-it is within 5 % (10 % where a paper itself says 'about' or 'on average'). Commands are to be run as
+it is within 5 % (10 % where a paper itself says 'about' or 'on average'). What is 'asked here' no paper
+claims: it is a question that one raises and runs answer, 'holds' for yes. Commands are to be run as
 `cargo run --release -- ...` in place of `catraca ...`.
 ";
 
