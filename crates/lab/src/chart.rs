@@ -185,7 +185,7 @@ impl ChartPlan {
                 let points = line.points(end);
                 // What an algorithm never sends is no line of its own.
                 if points.iter().any(|&(_, count)| count > 0.0) {
-                    let shown = (y.len() > 1).then_some(counted.label());
+                    let shown = (y.len() > 1 || self.series.is_empty()).then_some(counted.label());
                     series.push(Series { name: self.series_name(&run.coordinates, shown), points });
                 }
             }

@@ -264,14 +264,15 @@ mod tests {
             let figure = Figure::parse("here", name).unwrap();
             assert_eq!(figure.of(&setup, &report), value.as_f64(), "{name}");
         }
+        let of = |text: &str| Figure::parse("here", text).unwrap().of(&setup, &report);
+        let sent = |kind: usize| report.by_kind[kind].1 as f64;
+        let entries = report.entries as f64;
+        assert_eq!(of("messages_per_entry.reply"), Some(sent(1) / entries));
+        assert_eq!(of("messages_per_entry.request+release"), Some((sent(0) + sent(2)) / entries));
+        assert_eq!(of("messages_per_node.request"), Some(sent(0) / (5.0 * report.time)));
+        assert_eq!(of("messages.tree"), None);
         let replies = Figure::parse("here", "messages_per_entry.reply").unwrap();
-        assert_eq!(replies.of(&setup, &report), Some(4.0));
         assert_eq!(replies.check_kind("here", [&setup].into_iter()), Ok(()));
-        let two = Figure::parse("here", "messages_per_entry.request+release").unwrap();
-        assert_eq!(two.of(&setup, &report), Some(8.0));
-        let rate = Figure::parse("here", "messages_per_node.request").unwrap();
-        let requests = report.by_kind[0].1 as f64;
-        assert_eq!(rate.of(&setup, &report), Some(requests / 5.0 / report.time));
     }
 
     #[test]
