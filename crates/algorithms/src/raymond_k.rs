@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// A count for every node; inline in groups of up to four.
 pub(crate) type Counts = SmallVec<[u32; 4]>;
@@ -136,6 +136,9 @@ impl Algorithm for RaymondK {
     }
 
     fn on_request(&mut self, config: &Config, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
         out.send_to_others(self.me, config.nodes, &Msg::Request(self.requested));

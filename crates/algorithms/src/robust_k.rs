@@ -36,7 +36,7 @@ use crate::mutants::{self, Mutation};
 use crate::raymond_k::Counts;
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
 use crate::sta::{self, Resend, Sta, View};
-use crate::{Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError};
 
 /// What the nodes say to each other: the messages of the three parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -241,6 +241,9 @@ impl Algorithm for RobustK {
 
     /// Lines 7 to 13, in one step.
     fn on_request(&mut self, config: &Config, _claim: Claim, out: &mut Effects<Msg>) {
+        if self.phase != Phase::Idle {
+            return out.anomaly(ASKS_TWICE);
+        }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
         self.sta.broadcast(Self::view(config, &self.detector), self.requested, out);

@@ -223,6 +223,10 @@ impl Config {
     /// there.
     pub fn home_of(&self, name: &str) -> Result<String, ConfigError> {
         let plan = self.plan()?;
+        let namespace = plan.namespace(name);
+        // The names of a namespace that knows sets are guarded together.
+        let sets = plan.knows_sets(namespace);
+        let name = if sets { &plan.namespaces[namespace].pattern } else { name };
         Ok(plan.members[plan.home(name)].name.clone())
     }
 

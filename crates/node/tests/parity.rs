@@ -32,12 +32,16 @@ struct Seen {
 /// Members have so many seats in a namespace that knows sets; the simulator's nodes are seats.
 const SET_SEATS: usize = 8;
 
-/// Requests so far apart that every message has arrived before the next one, while up to three
-/// nodes wait at a time.
+/// Three rounds in which each of three nodes asks once, while the one before it is inside, in another
+/// order each. Requests are so far apart that every message has arrived before the next one.
 fn scenario(algorithm: &str, nodes: usize, seats: usize) -> Scenario {
-    let order = [1, 0, 2, 1, 0, 2, 2, 1].map(|node| node * seats);
-    let requests = order.iter().enumerate();
-    let schedule = requests.map(|(place, node)| format!("{node} at {}", 100 * place)).collect();
+    let rounds = [[1, 0, 2], [2, 1, 0], [0, 1, 2]];
+    let schedule = rounds.iter().enumerate().flat_map(|(round, order)| {
+        let at = move |place: usize| 1000 * round + 100 * place;
+        let asks = order.iter().enumerate();
+        asks.map(move |(place, node)| format!("{} at {}", node * seats, at(place)))
+    });
+    let schedule = schedule.collect();
     let mut scenario = Scenario::new()
         .with("algorithm", algorithm)
         .with("nodes", nodes * seats)
@@ -143,8 +147,14 @@ async fn every_algorithm_does_over_tcp_what_it_does_in_the_simulator() {
             for config in &mut configs {
                 config.handovers = 0;
             }
-            // The simulator's token starts at node 0: so must that of the lock.
-            let at_first = |name: &String| configs[0].home_of(name).as_deref() == Ok("a");
+            // The simulator's token starts at node 0: so must that of the lock, or of all names
+            // together, which is found by their pattern.
+            let at_first = |name: &String| {
+                for config in &mut configs {
+                    config.namespaces[0].pattern = format!("*{name}*");
+                }
+                configs[0].home_of(name).as_deref() == Ok("a")
+            };
             let name = (0..).map(|number| format!("lock/{number}")).find(at_first).unwrap();
             let nodes = group_of(configs, listeners).await;
             let seen = over_tcp(&nodes, &name, &acts).await;
