@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 
 use crate::shell::{run, run_with, succeeds};
 
-/// The Debian packages that the tests need: a font, for pictures as PNG.
-const PACKAGES: &[&str] = &["fonts-dejavu-core"];
+/// The Debian packages that the tests need: a font, for pictures as PNG, and 'kill'.
+const PACKAGES: &[&str] = &["fonts-dejavu-core", "procps"];
 
 pub(crate) fn all() -> Result<()> {
     install_packages()?;

@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     seconds: f64,
 }
 
+/// Measures for so long.
+type Measure = fn(Duration) -> anyhow::Result<Vec<Row>>;
+
 /// One figure beside its goal.
 struct Row {
     what: String,
@@ -47,7 +50,7 @@ impl Arguments {
         }
         let time = Duration::from_secs_f64(self.seconds);
         let mut rows = Vec::new();
-        let measures: [fn(Duration) -> anyhow::Result<Vec<Row>>; 5] =
+        let measures: [Measure; 5] =
             [local::one_lock, local::many_locks, group::hand_over, group::crowd, group::memory];
         for measure in measures {
             rows.extend(measure(time).map_err(crate::failure::Failure::System)?);
