@@ -89,15 +89,19 @@ impl Arguments {
                 Ok(seconds) => ping::ping(address, Duration::from_secs_f64(seconds), say),
                 Err(error) => Err(anyhow::Error::new(error)),
             },
-            ("node", [name, members]) => group::node(name, members, say),
+            ("node", [cores, name, members]) => {
+                let cores = if *cores == "one" { Cores::One } else { Cores::Any };
+                group::node(name, members, cores, say)
+            }
             _ => return Err(Failure::input("'bench-peer' is for 'catraca bench' alone")),
         };
         done.map_err(Failure::System)
     }
 }
 
-/// One line to the process that measures.
-#[expect(clippy::print_stdout, reason = "the pipe to the process that measures")]
+/// One line to the process that measures. Without it there is nothing left to do.
 fn say(line: &str) {
-    println!("{line}");
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
+    }
 }
