@@ -18,6 +18,22 @@ claims: it is a question that one raises and runs answer, 'holds' for yes. Comma
 `cargo run --release -- ...` in place of `catraca ...`.
 ";
 
+/// What tests of S3's own rules settle, beside those of this project.
+const S3: &str = "
+## S3: what tests settle
+
+S3's listing is modelled line by line in `crates/classroom/tests/errata.rs`, beside our coordinator;
+the tests fail if this changes. `cargo nextest run -p catraca-classroom` runs them.
+
+| section | S3 says | verdict | why |
+| --- | --- | --- | --- |
+| 2 | the coordinator serves its queue in order of arrival | **wrong** | Erratum 7: a client that hangs up while it waits is granted all the same, and then nobody enters any more. Ours leaves the queue. |
+| 2 | the next is granted when the one inside releases | **wrong** | Erratum 7: a client that hangs up inside never releases, and S3's coordinator never learns of it. Ours grants to the next. |
+| 2 | one process at a time is inside | **wrong** | S3 takes anybody's RELEASE for the holder's: one from a client that waits lets two in. Ours closes that client's connection. |
+| 2 | a message such as `1\\|5\\|1234567` has 10 bytes | **wrong** | It has 11; the digits fill up to 10. |
+| 3 | entries follow grants | holds | In every run of `catraca classroom`; S3's own excerpt has an entry a microsecond before its grant. |
+";
+
 /// Measures everything and puts it into words.
 pub(super) fn text() -> Result<String> {
     let mut text = HEAD.to_string();
@@ -34,6 +50,7 @@ pub(super) fn text() -> Result<String> {
     let settled = s4::EXHAUSTED.iter().map(exhausted::Claim::finding);
     let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
     table(&mut text, &columns, rows);
+    text.push_str(S3);
     text.push_str(
         "\n## S1: dynamic networks\n\nS1 is the paper on connectivity conditions. All graphs with 3 nodes \
          and 4 instants, each with every schedule of requests at its first two instants and the token \
