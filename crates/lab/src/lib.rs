@@ -14,6 +14,8 @@
 //!
 //! let text = r#"
 //!     algorithm = "ricart-agrawala"
+//!     [workload]
+//!     arrivals = "serial"
 //!     [experiment]
 //!     title = "Ricart-Agrawala asks everybody"
 //!     paper = "S2"
