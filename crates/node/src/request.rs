@@ -11,7 +11,6 @@ use catraca_core::{Claim, Fence};
 use smallvec::SmallVec;
 
 use crate::host::{Asked, LockPlace};
-use crate::link::Health;
 use crate::lock::{Owner, Ticket};
 use crate::name::{LockName, NameError};
 use crate::node::Running;
@@ -391,12 +390,6 @@ impl Guard {
     /// Releases the locks. The next holder may be inside before this returns.
     pub async fn release(self) {
         drop(self);
-    }
-
-    /// Whether every member can be reached: locks are held safely in any case, but others may wait.
-    pub fn group_is_whole(&self) -> bool {
-        let links = self.running.host.links.0.iter().flatten();
-        links.map(|link| link.health()).all(|health| matches!(health, Health::Up(_)))
     }
 }
 
