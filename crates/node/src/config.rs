@@ -59,7 +59,7 @@ pub struct Config {
     /// How often in a row a lock goes from one client of this node to the next, before clients of
     /// other nodes get their turn.
     pub handovers: u8,
-    /// How many locks the node keeps.
+    /// How many locks the clients of this node may begin. Those of other members come on top.
     pub most_locks: usize,
 }
 

@@ -14,7 +14,9 @@ use crate::frame::FrameError;
 use crate::link::{Link, LinkError};
 use crate::lock::Ticket;
 use crate::plan::Plan;
-use crate::shard::{Aftermath, Key, Letter, LockIndex, Post, Refusal, Shard, TimerChange, Wish};
+use crate::shard::{
+    Aftermath, Key, Letter, LockIndex, Post, Refusal, Room, Shard, TimerChange, Wish,
+};
 use crate::timers::Timers;
 
 /// How many parts the locks are in. More than there are cores, so that two of them seldom meet.
@@ -89,16 +91,18 @@ pub(crate) struct Host {
 pub(crate) struct Habits {
     /// How often in a row a lock goes from one client of this node to the next.
     pub(crate) handovers: u8,
-    /// How many locks a node keeps.
+    /// How many locks the clients of a node may begin.
     pub(crate) most_locks: usize,
 }
 
 impl Host {
     pub(crate) fn new(plan: Arc<Plan>, habits: Habits) -> Self {
         let hasher = RandomState::new();
-        let most = habits.most_locks.div_ceil(SHARDS);
-        let shard =
-            |_| Mutex::new(Shard::new(Arc::clone(&plan), hasher.clone(), habits.handovers, most));
+        let room = Arc::new(Room::for_locks(habits.most_locks));
+        let shard = |_| {
+            let (plan, room) = (Arc::clone(&plan), Arc::clone(&room));
+            Mutex::new(Shard::new(plan, hasher.clone(), habits.handovers, room))
+        };
         let link = |member| (member != plan.me).then(Link::new);
         Host {
             links: Links((0..plan.members.len()).map(link).collect()),

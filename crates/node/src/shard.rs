@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,7 @@ impl<'a> Aftermath<'a> {
 /// Why a shard does not do what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There are as many locks as a node keeps.
+    /// The clients of this node have begun as many locks as they may.
     Full,
     /// The algorithm cannot run so many seats.
     Permits,
@@ -105,6 +106,26 @@ pub(crate) struct Counts {
     pub(crate) arrived: u64,
 }
 
+/// How many more locks the clients of a node may begin, in all its shards together.
+#[derive(Debug)]
+pub(crate) struct Room(AtomicUsize);
+
+impl Room {
+    pub(crate) fn for_locks(most: usize) -> Self {
+        Room(AtomicUsize::new(most))
+    }
+
+    /// Takes the place of one lock; false if there is none left.
+    fn take(&self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give_back(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// The instances of one namespace with one layout.
 struct Hosted {
     namespace: usize,
@@ -125,7 +146,7 @@ pub(crate) struct Shard {
     plan: Arc<Plan>,
     hasher: RandomState,
     handovers: u8,
-    most_locks: usize,
+    room: Arc<Room>,
     table: HashTable<u32>,
     locks: Vec<Lock>,
     hosted: Vec<Hosted>,
@@ -143,13 +164,13 @@ impl Shard {
         plan: Arc<Plan>,
         hasher: RandomState,
         handovers: u8,
-        most_locks: usize,
+        room: Arc<Room>,
     ) -> Self {
         Shard {
             plan,
             hasher,
             handovers,
-            most_locks,
+            room,
             table: HashTable::new(),
             locks: Vec::new(),
             hosted: Vec::new(),
@@ -168,7 +189,11 @@ impl Shard {
         wish: Wish,
         out: &mut Aftermath<'_>,
     ) -> Result<(LockIndex, Ticket, Option<Fence>), Refusal> {
-        let index = self.find_or_create(key, hash, out)?;
+        let index = match self.find(key, hash) {
+            Some(index) => index,
+            None if !self.room.take() => return Err(Refusal::Full),
+            None => self.create(key, hash, out).inspect_err(|_| self.room.give_back())?,
+        };
         self.tickets += 1;
         let ticket = self.tickets;
         let Wish { owner, claim, names } = wish;
@@ -244,7 +269,11 @@ impl Shard {
         letter: Letter<'_>,
         out: &mut Aftermath<'_>,
     ) -> Result<(), Refusal> {
-        let index = self.find_or_create(letter.key, hash, out)?;
+        let index = match self.find(letter.key, hash) {
+            Some(index) => index,
+            // Nobody may lose a message: the sender's own limit bounds what it begins.
+            None => self.create(letter.key, hash, out)?,
+        };
         let lock = &self.locks[index.0 as usize];
         let seating = Seating { home: lock.home, ..self.hosted[usize::from(lock.kind)].seating };
         let from_there = seating.place(letter.from).is_some_and(|(member, _)| member == sender);
@@ -288,19 +317,6 @@ impl Shard {
         self.table.find(hash, is_it).map(|&index| LockIndex(index))
     }
 
-    #[inline]
-    fn find_or_create(
-        &mut self,
-        key: Key<'_>,
-        hash: u64,
-        out: &mut Aftermath<'_>,
-    ) -> Result<LockIndex, Refusal> {
-        match self.find(key, hash) {
-            Some(index) => Ok(index),
-            None => self.create(key, hash, out),
-        }
-    }
-
     #[cold]
     fn create(
         &mut self,
@@ -308,9 +324,6 @@ impl Shard {
         hash: u64,
         out: &mut Aftermath<'_>,
     ) -> Result<LockIndex, Refusal> {
-        if self.locks.len() >= self.most_locks {
-            return Err(Refusal::Full);
-        }
         let plan = Arc::clone(&self.plan);
         let namespace = plan.namespace(key.name);
         let home = plan.home(key.name);

@@ -130,3 +130,20 @@ async fn what_cannot_be_locked_is_refused() {
     assert!(error(nodes[0].lock_all(&[]).await.map(drop)).contains("at least one"));
     assert!(error(nodes[0].semaphore("a", 0).await.map(drop)).contains("1 to 64 permits"));
 }
+
+#[tokio::test]
+async fn the_limit_of_locks_is_exact_and_loses_no_message_of_others() {
+    let (listeners, addresses) = support::listeners(2).await;
+    let mut configs = support::configs(&addresses, "naimi-trehel");
+    configs[0].most_locks = 10;
+    let nodes = support::group_of(configs, listeners).await;
+    // Locks of others, half of which have their home at the first node.
+    for number in 0..20 {
+        nodes[1].lock(&format!("theirs/{number}")).within(LIMIT).await.unwrap().release().await;
+    }
+    for number in 0..10 {
+        nodes[0].lock(&format!("own/{number}")).within(LIMIT).await.unwrap().release().await;
+    }
+    assert_eq!(nodes[0].lock("own/10").await.unwrap_err(), LockError::Full);
+    nodes[0].lock("own/3").within(LIMIT).await.unwrap().release().await;
+}
