@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use catraca_algorithms::SpecError;
+use catraca_algorithms::hi_adsd::{self, News};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::detector;
 use crate::fence::MOST_HANDOVERS;
 use crate::plan::{MOST_MEMBERS, Member, Namespace, Plan};
 
@@ -18,7 +21,6 @@ const DEFAULT_GROUP: &str = "catraca";
 pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
 /// The same, where members carry the labels of clusters.
 pub const CLUSTER_ALGORITHM: &str = "bertier";
-const DEFAULT_RESOURCES: u32 = 1024;
 const DEFAULT_HANDOVERS: u8 = 16;
 const DEFAULT_LOCKS: usize = 1_000_000;
 
@@ -61,6 +63,9 @@ pub struct Config {
     pub handovers: u8,
     /// How many locks the clients of this node may begin. Those of other members come on top.
     pub most_locks: usize,
+    /// How crashes of members are found. Only groups with an algorithm that wants to know,
+    /// `robust-k`, look for them.
+    pub detector: hi_adsd::Config,
 }
 
 /// Why a configuration describes no node.
@@ -133,6 +138,24 @@ pub enum ConfigError {
     /// A namespace without names.
     #[error("a namespace needs names, as in 'ci/*' or '*'")]
     NoNames,
+    /// A time that is none, or too long.
+    #[error("{key} is {given}, but is a time in seconds, from 0.001 to 3600")]
+    Seconds {
+        /// The key.
+        key: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// Tests that would begin before the last ones can have ended.
+    #[error(
+        "the detector tests every {interval:?} but waits {timeout:?} for an answer; make interval at least as long as timeout"
+    )]
+    Detector {
+        /// From one test to the next.
+        interval: Duration,
+        /// How long it waits.
+        timeout: Duration,
+    },
     /// A number out of its range.
     #[error("{key} is {given}, but goes from {least} to {most}")]
     Range {
@@ -163,6 +186,7 @@ impl Config {
             namespaces: Vec::new(),
             handovers: DEFAULT_HANDOVERS,
             most_locks: DEFAULT_LOCKS,
+            detector: detector::USUAL,
         }
     }
 
@@ -204,12 +228,7 @@ impl Config {
     pub fn all_namespaces(&self) -> Vec<Namespace> {
         let labelled = self.members.iter().any(|member| member.cluster.is_some());
         let usual = if labelled { CLUSTER_ALGORITHM } else { DEFAULT_ALGORITHM };
-        let rest = Namespace {
-            pattern: "*".to_string(),
-            algorithm: usual.to_string(),
-            resources: DEFAULT_RESOURCES,
-        };
-        self.namespaces.iter().cloned().chain([rest]).collect()
+        self.namespaces.iter().cloned().chain([Namespace::new("*", usual)]).collect()
     }
 
     /// Checks everything. A configuration that all members share has no name yet.
@@ -249,7 +268,11 @@ impl Config {
         if namespaces.iter().any(|namespace| namespace.pattern.is_empty()) {
             return Err(ConfigError::NoNames);
         }
-        let plan = Plan { members, me, namespaces };
+        let hi_adsd::Config { interval, timeout, .. } = self.detector;
+        if interval < timeout {
+            return Err(ConfigError::Detector { interval, timeout });
+        }
+        let plan = Plan { members, me, namespaces, detector: self.detector };
         plan.check().map_err(|(namespace, error)| ConfigError::Namespace {
             pattern: plan.namespaces[namespace].pattern.clone(),
             error,
@@ -339,6 +362,7 @@ struct File {
     handovers: Option<Spanned<u64>>,
     #[serde(rename = "locks")]
     most_locks: Option<usize>,
+    detector: Option<Spanned<DetectorEntry>>,
 }
 
 impl File {
@@ -369,7 +393,11 @@ impl File {
                 most: u64::from(MOST_HANDOVERS),
             })?;
         }
-        config.namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace()).collect();
+        if let Some(entry) = &self.detector {
+            config.detector = entry.as_ref().detector(config.detector)?;
+        }
+        let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
+        config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
     }
 
@@ -402,6 +430,13 @@ impl File {
             }
             ConfigError::Namespace { pattern, .. } => namespace(pattern),
             ConfigError::NoNames => namespace(""),
+            ConfigError::Seconds { key: ACK_TIMEOUT, .. } => {
+                let is_it = |entry: &&Spanned<NamespaceEntry>| entry.as_ref().namespace().is_err();
+                self.namespace.iter().find(is_it).map(|entry| entry.span().start)
+            }
+            ConfigError::Seconds { .. } | ConfigError::Detector { .. } => {
+                self.detector.as_ref().map(|entry| entry.span().start)
+            }
             ConfigError::Range { .. } => self.handovers.as_ref().map(|given| given.span().start),
             _ => None,
         }
@@ -433,15 +468,44 @@ struct NamespaceEntry {
     names: String,
     algorithm: String,
     resources: Option<u32>,
+    #[serde(rename = "ack-timeout")]
+    ack_timeout: Option<f64>,
 }
 
+const ACK_TIMEOUT: &str = "ack-timeout";
+
 impl NamespaceEntry {
-    fn namespace(&self) -> Namespace {
-        Namespace {
-            pattern: self.names.clone(),
-            algorithm: self.algorithm.clone(),
-            resources: self.resources.unwrap_or(DEFAULT_RESOURCES),
-        }
+    fn namespace(&self) -> Result<Namespace, ConfigError> {
+        let usual = Namespace::new(&self.names, &self.algorithm);
+        let resources = self.resources.unwrap_or(usual.resources);
+        let ack_timeout = self.ack_timeout.map(|given| seconds(ACK_TIMEOUT, given)).transpose()?;
+        Ok(Namespace { resources, ack_timeout, ..usual })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DetectorEntry {
+    interval: Option<f64>,
+    timeout: Option<f64>,
+    news: Option<News>,
+}
+
+impl DetectorEntry {
+    fn detector(&self, usual: hi_adsd::Config) -> Result<hi_adsd::Config, ConfigError> {
+        let time = |key, given: Option<f64>| given.map(|given| seconds(key, given)).transpose();
+        Ok(hi_adsd::Config {
+            interval: time("interval", self.interval)?.unwrap_or(usual.interval),
+            timeout: time("timeout", self.timeout)?.unwrap_or(usual.timeout),
+            news: self.news.unwrap_or(usual.news),
+        })
+    }
+}
+
+fn seconds(key: &'static str, given: f64) -> Result<Duration, ConfigError> {
+    match given {
+        0.001..=3600.0 => Ok(Duration::from_secs_f64(given)),
+        _ => Err(ConfigError::Seconds { key, given: given.to_string() }),
     }
 }
 
@@ -494,6 +558,20 @@ mod tests {
             (
                 "[[namespace]]\nnames='x'\nalgorithm='nobody'",
                 "line 1: namespace 'x': there is no algorithm 'nobody'",
+            ),
+            (
+                "\n[detector]\ninterval=1",
+                "line 2: the detector tests every 1s but waits 5s for an answer; make interval",
+            ),
+            ("[detector]\ntimeout=-1", "line 1: timeout is -1, but is a time in seconds"),
+            ("[detector]\nnews='slow'", "unknown variant `slow`"),
+            (
+                "[[namespace]]\nnames='x'\nalgorithm='raymond'\nack-timeout=1",
+                "line 1: namespace 'x': 'raymond' takes no ack-timeout",
+            ),
+            (
+                "[[namespace]]\nnames='x'\nalgorithm='robust-k'\nack-timeout=0",
+                "line 1: ack-timeout is 0, but is a time",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
         ];

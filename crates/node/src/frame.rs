@@ -19,6 +19,8 @@ pub(crate) const PREFIX: usize = 4;
 pub(crate) enum Frame<'a> {
     /// A message from one seat to another.
     Letter { number: u64, name: &'a str, permits: u32, from: NodeId, to: NodeId, body: &'a [u8] },
+    /// A message from one member's detector to the other's.
+    Signal { number: u64, body: &'a [u8] },
     /// All frames up to `received` have come.
     Received { number: u64, received: u64 },
 }
@@ -31,7 +33,9 @@ impl<'a> Frame<'a> {
 
     pub(crate) fn number(&self) -> u64 {
         match *self {
-            Frame::Letter { number, .. } | Frame::Received { number, .. } => number,
+            Frame::Letter { number, .. }
+            | Frame::Signal { number, .. }
+            | Frame::Received { number, .. } => number,
         }
     }
 }

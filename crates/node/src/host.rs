@@ -7,15 +7,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use catraca_core::{Fence, TimerTag};
+use catraca_core::Fence;
+use tokio::sync::Notify;
 
+use crate::detector::{Detector, Findings};
 use crate::frame::FrameError;
-use crate::link::{Link, LinkError};
+use crate::link::{Arrival, Link, LinkError};
 use crate::lock::Ticket;
 use crate::plan::Plan;
 use crate::shard::{
-    Aftermath, Key, Letter, LockIndex, Post, Refusal, Room, Shard, TimerChange, Wish,
+    Aftermath, Key, Letter, LockIndex, Refusal, Room, SeatTimer, Shard, Surroundings, Wish,
 };
 use crate::timers::Timers;
 
@@ -38,12 +41,11 @@ pub(crate) struct Asked {
     pub(crate) fence: Option<Fence>,
 }
 
-/// A timer that has run out.
+/// A timer of a seat of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TimerPlace {
-    pub(crate) lock: LockPlace,
-    pub(crate) seat: usize,
-    pub(crate) tag: TimerTag,
+    shard: u16,
+    timer: SeatTimer,
 }
 
 /// The links, by member; nothing at one's own place.
@@ -66,21 +68,15 @@ impl Links {
     }
 }
 
-impl Post for Links {
-    fn post(&self, member: usize, letter: Letter<'_>) {
-        let Some(link) = self.to(member) else { return };
-        if let Err(FrameError::Long(bytes)) = link.push(letter) {
-            // Only a control token with very many resources in use can be so long.
-            tracing::error!(lock = letter.key.name, bytes, "a message is too long to be sent");
-        }
-    }
-}
-
 /// All locks of one node.
 pub(crate) struct Host {
     pub(crate) plan: Arc<Plan>,
     pub(crate) links: Links,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<TimerPlace>,
+    /// In groups that want to know which members have crashed.
+    pub(crate) detector: Option<Detector>,
+    /// Locks have been lost: the node has stopped, or the others go on without it.
+    pub(crate) losses: Notify,
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     anomalies: AtomicU64,
@@ -107,6 +103,10 @@ impl Host {
         Host {
             links: Links((0..plan.members.len()).map(link).collect()),
             timers: Timers::new(),
+            detector: plan
+                .has_detector()
+                .then(|| Detector::new(plan.me, plan.members.len(), plan.detector)),
+            losses: Notify::new(),
             shards: (0..SHARDS).map(shard).collect(),
             hasher,
             anomalies: AtomicU64::new(0),
@@ -118,9 +118,9 @@ impl Host {
     #[inline]
     pub(crate) fn acquire(&self, key: Key<'_>, wish: Wish) -> Result<Asked, Refusal> {
         let (shard, hash) = self.shard_of(key);
-        let mut out = Aftermath::new(&self.links);
+        let mut out = Aftermath::new(self, shard);
         let asked = self.shard(shard).acquire(key, hash, wish, &mut out);
-        self.settle(shard, out);
+        self.settle(out);
         let (index, ticket, fence) = asked?;
         Ok(Asked { place: LockPlace { shard, index }, ticket, fence })
     }
@@ -138,9 +138,9 @@ impl Host {
     /// `ticket` is no longer wanted: it leaves, whether it waits or is inside.
     #[inline]
     pub(crate) fn release(&self, place: LockPlace, ticket: Ticket) {
-        let mut out = Aftermath::new(&self.links);
+        let mut out = Aftermath::new(self, place.shard);
         self.shard(place.shard).release(place.index, ticket, &mut out);
-        self.settle(place.shard, out);
+        self.settle(out);
     }
 
     /// Whether nobody of this node holds or awaits what `key` names.
@@ -159,29 +159,98 @@ impl Host {
     ) -> Result<usize, LinkError> {
         let Some(link) = self.links.to(member) else { return Err(LinkError::Replaced) };
         let mut posted = 0;
-        let taken = link.take_in(number, bytes, |letter| {
-            let (shard, hash) = self.shard_of(letter.key);
-            let mut out = Aftermath::new(&self.links);
-            let delivered = self.shard(shard).deliver(hash, member, letter, &mut out);
-            if let Err(refusal) = delivered {
-                let lock = letter.key.name;
-                tracing::error!(lock, ?refusal, "a message cannot be delivered");
-                self.anomalies.fetch_add(1, Ordering::Relaxed);
-            }
-            posted |= std::mem::take(&mut out.posted);
-            self.settle(shard, out);
+        let taken = link.take_in(number, bytes, |arrival| match (arrival, &self.detector) {
+            (Arrival::Letter(letter), _) => posted |= self.deliver(member, letter),
+            (Arrival::Signal(body), Some(detector)) => self.act_on(detector.hear(member, body)),
+            (Arrival::Signal(_), None) => self.note("a detector speaks to a node that has none"),
         });
         self.links.flush(posted);
         link.flush();
         taken
     }
 
-    /// A timer has run out.
-    pub(crate) fn run_out(&self, timer: TimerPlace) {
-        let TimerPlace { lock: LockPlace { shard, index }, seat, tag } = timer;
-        let mut out = Aftermath::new(&self.links);
-        self.shard(shard).run_out(index, seat, tag, &mut out);
-        self.settle(shard, out);
+    /// Lets a shard take a message. Returns the members for whom there are new ones.
+    #[inline]
+    fn deliver(&self, member: usize, letter: Letter<'_>) -> u64 {
+        let (shard, hash) = self.shard_of(letter.key);
+        let mut out = Aftermath::new(self, shard);
+        let delivered = self.shard(shard).deliver(hash, member, letter, &mut out);
+        if let Err(refusal) = delivered {
+            let lock = letter.key.name;
+            tracing::error!(lock, ?refusal, "a message cannot be delivered");
+            self.anomalies.fetch_add(1, Ordering::Relaxed);
+        }
+        let posted = std::mem::take(&mut out.posted);
+        self.settle(out);
+        posted
+    }
+
+    /// A timer may have run out.
+    pub(crate) fn run_out(&self, place: TimerPlace) {
+        let mut out = Aftermath::new(self, place.shard);
+        let mut shard = self.shard(place.shard);
+        if self.timers.claim(place) {
+            shard.run_out(place.timer, &mut out);
+        }
+        drop(shard);
+        self.settle(out);
+    }
+
+    /// There is a new connection: the detector begins when every member has been there.
+    pub(crate) fn connected(&self) {
+        let Some(detector) = &self.detector else { return };
+        if self.links.0.iter().flatten().all(|link| link.incarnation().is_some()) {
+            self.act_on(detector.begin());
+        }
+    }
+
+    /// Does what the detector asks for.
+    pub(crate) fn act_on(&self, findings: Findings) {
+        let Some(detector) = &self.detector else { return };
+        for (member, bytes) in findings.sent {
+            let Some(link) = self.links.to(member) else { continue };
+            // Tests of a member that has crashed must not pile up.
+            if link.is_up() || !detector.suspects().contains_key(&member) {
+                // It is far shorter than a frame can be.
+                let _ = link.push_signal(&bytes);
+                link.flush();
+            }
+        }
+        for crashed in findings.crashed {
+            let member = &self.plan.members[crashed].name;
+            tracing::warn!(%member, "does not answer, and is taken for crashed");
+            self.in_every_shard(|shard, out| shard.suspect(crashed, out));
+        }
+        if let Some(by) = findings.excluded_by
+            && detector.exclude(by)
+        {
+            let by = &self.plan.members[by].name;
+            tracing::error!(%by, "this node is taken for crashed; its locks in namespaces with robust-k are lost");
+            self.in_every_shard(Shard::give_up);
+            self.losses.notify_waiters();
+        }
+        for what in findings.anomalies {
+            self.note(what);
+        }
+    }
+
+    fn in_every_shard(&self, mut step: impl FnMut(&mut Shard, &mut Aftermath<'_>)) {
+        for shard in 0..SHARDS as u16 {
+            let mut out = Aftermath::new(self, shard);
+            step(&mut self.shard(shard), &mut out);
+            self.settle(out);
+        }
+    }
+
+    /// The member that takes this one for crashed, if there is one.
+    pub(crate) fn excluded_by(&self) -> Option<&str> {
+        let by = self.detector.as_ref()?.excluded_by()?;
+        Some(&self.plan.members[by].name)
+    }
+
+    /// Whether the others may take the lock at `place` for free because of what a detector says.
+    pub(crate) fn listens(&self, place: LockPlace) -> bool {
+        self.shard(place.shard).listens(place.index)
     }
 
     /// Looks at every shard, one after the other.
@@ -208,18 +277,33 @@ impl Host {
 
     /// Does what had to wait until the shard was free.
     #[inline]
-    fn settle(&self, shard: u16, out: Aftermath<'_>) {
+    fn settle(&self, out: Aftermath<'_>) {
         self.links.flush(out.posted);
         for waker in out.wakers {
             waker.wake();
         }
-        for TimerChange { lock, seat, tag, after } in out.timers {
-            let lock = LockPlace { shard, index: lock };
-            self.timers.change(TimerPlace { lock, seat, tag }, after);
-        }
         for what in out.anomalies {
-            tracing::error!(what, "something happened that cannot");
-            self.anomalies.fetch_add(1, Ordering::Relaxed);
+            self.note(what);
         }
+    }
+
+    #[cold]
+    fn note(&self, what: &'static str) {
+        tracing::error!(what, "something happened that cannot");
+        self.anomalies.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Surroundings for Host {
+    fn post(&self, member: usize, letter: Letter<'_>) {
+        let Some(link) = self.links.to(member) else { return };
+        if let Err(FrameError::Long(bytes)) = link.push(letter) {
+            // Only a control token with very many resources in use can be so long.
+            tracing::error!(lock = letter.key.name, bytes, "a message is too long to be sent");
+        }
+    }
+
+    fn set_timer(&self, shard: u16, timer: SeatTimer, after: Option<Duration>) {
+        self.timers.change(TimerPlace { shard, timer }, after);
     }
 }

@@ -23,6 +23,7 @@ pub(crate) enum Stimulus<'a> {
     Release,
     Deliver { from: NodeId, bytes: &'a [u8] },
     Timer(TimerTag),
+    Suspect(NodeId),
 }
 
 /// A message that a step wants sent: who gets it, and where its bytes are in [`Step::bytes`].
@@ -127,6 +128,7 @@ impl<A: Algorithm> Kind for Instances<A> {
             Stimulus::Request(claim) => Input::Request(claim),
             Stimulus::Release => Input::Release,
             Stimulus::Timer(tag) => Input::Timer(tag),
+            Stimulus::Suspect(node) => Input::Suspect(node),
             Stimulus::Deliver { from, bytes } => match postcard::from_bytes(bytes) {
                 Ok(message) => Input::Message { from, message },
                 Err(_) => return step.anomalies.push("a message came that cannot be read"),

@@ -10,6 +10,7 @@
 mod client;
 mod config;
 mod desk;
+mod detector;
 mod fence;
 mod frame;
 mod handshake;
@@ -29,12 +30,14 @@ mod shard;
 mod timers;
 mod transport;
 
+pub use catraca_algorithms::hi_adsd;
 pub use client::{Client, ClientError, Event};
 pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_ALGORITHM};
 pub use name::{LONGEST_NAME, LockName, NameError};
 pub use node::{Node, StartError};
 pub use plan::{MOST_MEMBERS, MOST_PERMITS, Member, Namespace};
 pub use protocol::{
-    Denial, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Wait, Who,
+    Denial, DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Wait,
+    Who,
 };
 pub use request::{ANSWER_TIME, Acquire, Guard, LockError, MOST_NAMES, Request};

@@ -60,6 +60,15 @@ struct Receiving {
     incarnation: Option<u64>,
 }
 
+/// What has come from the other side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrival<'a> {
+    /// A message from one seat to another.
+    Letter(Letter<'a>),
+    /// A message of the detector.
+    Signal(&'a [u8]),
+}
+
 /// Why a connection is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LinkError {
@@ -109,6 +118,14 @@ impl Link {
         Ok(())
     }
 
+    /// As [`push`](Self::push), for a message of the detector.
+    pub(crate) fn push_signal(&self, body: &[u8]) -> Result<(), FrameError> {
+        let outgoing = &mut hold(&self.sending).outgoing;
+        outgoing.push_signal(body)?;
+        self.pending.store(outgoing.pending(), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Writes what the connection takes without waiting.
     pub(crate) fn flush(&self) {
         let sending = &mut *hold(&self.sending);
@@ -135,6 +152,10 @@ impl Link {
     /// Whether the other side is so far behind that nothing new should be begun.
     pub(crate) fn is_full(&self) -> bool {
         self.pending.load(Ordering::Relaxed) > MOST_PENDING
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        hold(&self.sending).connection.is_some()
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -209,7 +230,7 @@ impl Link {
         &self,
         number: u64,
         bytes: &[u8],
-        mut deliver: impl FnMut(Letter<'_>),
+        mut deliver: impl FnMut(Arrival<'_>),
     ) -> Result<usize, LinkError> {
         let mut receiving = hold(&self.receiving);
         if receiving.connection != number {
@@ -229,7 +250,11 @@ impl Link {
                 Frame::Letter { name, permits, from, to, body, .. } => {
                     receiving.letters += 1;
                     let key = crate::shard::Key { name, permits };
-                    deliver(Letter { key, from, to, body });
+                    deliver(Arrival::Letter(Letter { key, from, to, body }));
+                }
+                Frame::Signal { body, .. } => {
+                    receiving.letters += 1;
+                    deliver(Arrival::Signal(body));
                 }
                 Frame::Received { received, .. } => {
                     let outgoing = &mut hold(&self.sending).outgoing;

@@ -7,7 +7,9 @@ use crate::client::Client;
 use crate::link::Health;
 use crate::lock::Owner;
 use crate::node::Running;
-use crate::protocol::{Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Who};
+use crate::protocol::{
+    DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Who,
+};
 use crate::session::Sessions;
 
 /// A member that does not answer in this time is silent.
@@ -105,11 +107,14 @@ pub(crate) fn status(running: &Running) -> Status {
             }
         }
     });
+    let detector = host.detector.as_ref();
+    let suspects = detector.map(|detector| detector.suspects()).unwrap_or_default();
     let member = |(index, member): (usize, &crate::Member)| MemberStatus {
         name: member.name.clone(),
         address: member.address.clone(),
         cluster: member.cluster.clone(),
         link: host.links.to(index).map_or(LinkStatus::Itself, |link| link_status(link.health())),
+        suspected: suspects.get(&index).map(|&since| millis(since)),
     };
     let namespace =
         |(namespace, counts): (&crate::Namespace, BTreeMap<&'static str, u64>)| NamespaceStatus {
@@ -122,6 +127,12 @@ pub(crate) fn status(running: &Running) -> Status {
         node: plan.members[plan.me].name.clone(),
         millis: running.started.elapsed().as_millis() as u64,
         members: plan.members.iter().enumerate().map(member).collect(),
+        detector: detector.map(|detector| DetectorStatus {
+            interval: detector.config.interval.as_millis() as u64,
+            timeout: detector.config.timeout.as_millis() as u64,
+            messages: detector.messages(),
+            excluded_by: host.excluded_by().map(str::to_string),
+        }),
         namespaces: plan.namespaces.iter().zip(by_kind).map(namespace).collect(),
         locks,
         held,
@@ -135,8 +146,11 @@ pub(crate) fn status(running: &Running) -> Status {
     }
 }
 
+fn millis(since: Instant) -> u64 {
+    since.elapsed().as_millis() as u64
+}
+
 fn link_status(health: Health) -> LinkStatus {
-    let millis = |since: Instant| since.elapsed().as_millis() as u64;
     match health {
         Health::Never => LinkStatus::Connecting,
         Health::Up(since) => LinkStatus::Up(millis(since)),

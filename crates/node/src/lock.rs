@@ -229,6 +229,11 @@ impl Lock {
         call(&mut self.waiting, Some(ticket)).is_some()
     }
 
+    /// Nobody waits any more. Returns whom to wake.
+    pub(crate) fn dismiss(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        std::mem::take(&mut self.waiting).into_values().filter_map(|waiter| waiter.waker)
+    }
+
     /// The fence of `ticket`, if it is inside.
     pub(crate) fn fence_of(&self, ticket: Ticket) -> Option<Fence> {
         self.holds().find(|hold| hold.ticket == ticket).map(|hold| hold.fence)

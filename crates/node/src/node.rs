@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::client::plain;
@@ -17,7 +16,7 @@ use crate::host::{Habits, Host};
 use crate::listing;
 use crate::protocol::{Listing, Status};
 use crate::request::{Names, Request};
-use crate::session::Sessions;
+use crate::session::{self, Sessions};
 use crate::transport::{self, Identity, Transport};
 
 /// Why a node did not start.
@@ -50,7 +49,6 @@ pub(crate) struct Running {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) started: Instant,
     stopped: AtomicBool,
-    pub(crate) stopping: Notify,
 }
 
 impl Running {
@@ -108,7 +106,6 @@ impl Node {
             sessions: Arc::default(),
             started: Instant::now(),
             stopped: AtomicBool::new(false),
-            stopping: Notify::new(),
         });
         let identity = Identity { group: config.group, incarnation: incarnation() };
         let transport = Transport { host: Arc::clone(&host), identity };
@@ -121,6 +118,10 @@ impl Node {
         }
         let desk = Arc::new(Desk::new(Arc::clone(&running)));
         tasks.push(tokio::spawn(transport.answer(listener, desk)));
+        if host.detector.is_some() {
+            tasks.push(tokio::spawn(detect(Arc::clone(&host))));
+            tasks.push(tokio::spawn(session::end_excluded(Arc::clone(&running))));
+        }
         tasks.push(tokio::spawn(async move {
             loop {
                 let timer = host.timers.next().await;
@@ -173,7 +174,7 @@ impl Node {
 
     fn halt(&self) {
         self.running.stopped.store(true, Ordering::Release);
-        self.running.stopping.notify_waiters();
+        self.running.host.losses.notify_waiters();
         for task in &self.tasks {
             task.abort();
         }
@@ -183,6 +184,15 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.halt();
+    }
+}
+
+/// Lets the detector work when its time comes.
+async fn detect(host: Arc<Host>) {
+    let Some(detector) = &host.detector else { return };
+    loop {
+        let tag = detector.timers.next().await;
+        host.act_on(detector.run_out(tag));
     }
 }
 

@@ -47,6 +47,11 @@ impl Outgoing {
         self.push(Frame::letter(self.sent() + 1, letter))
     }
 
+    /// Puts a message of the detector behind all others.
+    pub(crate) fn push_signal(&mut self, body: &[u8]) -> Result<(), FrameError> {
+        self.push(Frame::Signal { number: self.sent() + 1, body })
+    }
+
     /// Tells the other side what has come from it.
     pub(crate) fn push_received(&mut self, received: u64) {
         let pushed = self.push(Frame::Received { number: self.sent() + 1, received });

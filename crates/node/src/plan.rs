@@ -1,8 +1,9 @@
 //! What all members of a group agree on: who they are, and which algorithm guards which names.
 
 use std::hash::Hasher;
+use std::time::Duration;
 
-use catraca_algorithms::{Spec, SpecError, registry};
+use catraca_algorithms::{Spec, SpecError, hi_adsd, registry};
 use catraca_core::{NodeId, ResourceId};
 use catraca_topology::ClusterShape;
 
@@ -12,6 +13,8 @@ pub const MOST_MEMBERS: usize = 64;
 pub const MOST_PERMITS: u32 = 64;
 /// The algorithm of semaphores in namespaces whose own lets one in at a time.
 const SEMAPHORES: &str = "raymond-k";
+/// Into how many resources the names of sets are put, unless somebody says otherwise.
+const DEFAULT_RESOURCES: u32 = 1024;
 /// How many sets of one namespace the clients of one node can hold at once.
 const SET_SEATS: u32 = 8;
 
@@ -35,6 +38,21 @@ pub struct Namespace {
     pub algorithm: String,
     /// For algorithms that know sets: into how many resources the names are put.
     pub resources: u32,
+    /// For `robust-k`: a request that is not acknowledged by all within this time is sent again.
+    /// Otherwise it is sent again when somebody is found to have crashed.
+    pub ack_timeout: Option<Duration>,
+}
+
+impl Namespace {
+    /// The names that fit `pattern`, guarded by `algorithm` in its usual form.
+    pub fn new(pattern: &str, algorithm: &str) -> Self {
+        Namespace {
+            pattern: pattern.to_string(),
+            algorithm: algorithm.to_string(),
+            resources: DEFAULT_RESOURCES,
+            ack_timeout: None,
+        }
+    }
 }
 
 /// How names find their algorithm, and members their places in it.
@@ -44,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) me: usize,
     /// The first whose pattern fits counts; the last fits everything.
     pub(crate) namespaces: Vec<Namespace>,
+    /// How crashes are found, in groups that want to know.
+    pub(crate) detector: hi_adsd::Config,
 }
 
 /// The seats of one lock over the whole group, seen from its home.
@@ -111,10 +131,22 @@ impl Plan {
         if permits > 1 && !takes(own, "k") { SEMAPHORES } else { own }
     }
 
+    /// Whether an instance with so many permits wants to know which members have crashed.
+    pub(crate) fn listens(&self, namespace: usize, permits: u32) -> bool {
+        takes(self.algorithm(namespace, permits), "test-interval")
+    }
+
+    /// Whether the group runs a failure detector: somebody wants to know, and there are others.
+    pub(crate) fn has_detector(&self) -> bool {
+        let listens = |namespace| self.listens(namespace, 1);
+        self.members.len() > 1 && (0..self.namespaces.len()).any(listens)
+    }
+
     /// The group that an instance of `namespace` forms.
     pub(crate) fn spec(&self, namespace: usize, permits: u32, seating: Seating) -> Spec {
         let algorithm = self.algorithm(namespace, permits);
         let mut spec = Spec::new(algorithm, seating.members * seating.seats);
+        spec.ack_timeout = self.namespaces[namespace].ack_timeout;
         if self.knows_sets(namespace) {
             spec.resources = Some(self.namespaces[namespace].resources);
         }
@@ -161,11 +193,13 @@ impl Plan {
         let members = self.members.iter().map(|Member { name, cluster, .. }| {
             format!("member {name} {}", cluster.as_deref().unwrap_or(""))
         });
-        let namespaces =
-            self.namespaces.iter().map(|Namespace { pattern, algorithm, resources }| {
-                format!("namespace {pattern} {algorithm} {resources}")
-            });
-        members.chain(namespaces).fold(0, |digest, line| stable_hash(&line, digest))
+        let namespaces = self.namespaces.iter().map(
+            |Namespace { pattern, algorithm, resources, ack_timeout }| {
+                format!("namespace {pattern} {algorithm} {resources} {ack_timeout:?}")
+            },
+        );
+        let detector = self.has_detector().then(|| format!("detector {:?}", self.detector));
+        members.chain(namespaces).chain(detector).fold(0, |digest, line| stable_hash(&line, digest))
     }
 }
 
@@ -213,6 +247,7 @@ pub(crate) fn stable_hash(text: &str, seed: u64) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::detector;
 
     /// A group of `count` members called a, b, c and so on, with one algorithm for all names.
     pub(crate) fn plan(count: usize, me: usize, algorithm: &str) -> Plan {
@@ -220,12 +255,9 @@ pub(crate) mod tests {
             let name = char::from(b'a' + index as u8).to_string();
             Member { name, address: format!("127.0.0.1:{}", 7800 + index), cluster: None }
         };
-        let namespace = Namespace {
-            pattern: "*".to_string(),
-            algorithm: algorithm.to_string(),
-            resources: 1024,
-        };
-        Plan { members: (0..count).map(member).collect(), me, namespaces: vec![namespace] }
+        let members = (0..count).map(member).collect();
+        let namespaces = vec![Namespace::new("*", algorithm)];
+        Plan { members, me, namespaces, detector: detector::USUAL }
     }
 
     #[test]
@@ -288,5 +320,12 @@ pub(crate) mod tests {
         assert_eq!(base.digest(), seen_from_another.digest());
         assert_ne!(base.digest(), plan(3, 0, "raymond").digest());
         assert_ne!(base.digest(), plan(4, 0, "naimi-trehel").digest());
+        let impatient = |plan: Plan| {
+            let timeout = Duration::from_secs(1);
+            Plan { detector: hi_adsd::Config { timeout, ..plan.detector }, ..plan }
+        };
+        assert_eq!(base.digest(), impatient(base).digest(), "it runs no detector");
+        let robust = plan(3, 0, "robust-k");
+        assert_ne!(robust.digest(), impatient(robust).digest());
     }
 }

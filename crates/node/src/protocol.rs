@@ -127,6 +127,8 @@ pub struct Status {
     pub millis: u64,
     /// Every member.
     pub members: Vec<MemberStatus>,
+    /// The failure detector, in groups that run one.
+    pub detector: Option<DetectorStatus>,
     /// Every namespace.
     pub namespaces: Vec<NamespaceStatus>,
     /// How many locks the node keeps.
@@ -160,6 +162,21 @@ pub struct MemberStatus {
     pub cluster: Option<String>,
     /// The link to it.
     pub link: LinkStatus,
+    /// For how long the node has taken it for crashed, in milliseconds.
+    pub suspected: Option<u64>,
+}
+
+/// A failure detector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetectorStatus {
+    /// From one test to the next, in milliseconds.
+    pub interval: u64,
+    /// How long a tested member has to answer, in milliseconds.
+    pub timeout: u64,
+    /// Messages sent by this node's detector.
+    pub messages: u64,
+    /// A member that takes this one for crashed.
+    pub excluded_by: Option<String>,
 }
 
 /// A link, as a node sees it.

@@ -57,6 +57,11 @@ pub enum LockError {
     /// A member has not taken messages for long.
     #[error("member '{0}' is too far behind to begin anything new; see 'catraca status'")]
     Behind(String),
+    /// The others go on without this member.
+    #[error(
+        "member '{0}' takes this node for crashed, and the group goes on without it; restart the whole group"
+    )]
+    Excluded(String),
     /// The node has stopped.
     #[error("the node has stopped")]
     Stopped,
@@ -181,7 +186,14 @@ impl<'a> Request<'a> {
             return Err(LockError::Behind(behind));
         }
         match self.running.host.acquire(key, wish) {
-            Ok(asked) => Ok(Waiting { running: self.running, asked: Some(asked) }),
+            Ok(asked) => {
+                let waiting = Waiting { running: self.running, asked: Some(asked) };
+                // Looked at after asking: from here on whoever waits in vain is dismissed.
+                match excluded(self.running, asked.place) {
+                    Some(error) => Err(error),
+                    None => Ok(waiting),
+                }
+            }
             Err(Refusal::Permits) => Err(LockError::Seats(key.permits, key.name.to_string())),
             Err(Refusal::Full | Refusal::NoSuchSeat) => Err(LockError::Full),
         }
@@ -313,9 +325,16 @@ impl Future for Waiting<'_> {
         };
         polled.map(|fence| {
             self.asked = None;
-            Ok(Part { place, ticket, fence: fence.ok_or(LockError::Stopped)? })
+            let dismissed = || excluded(self.running, place).unwrap_or(LockError::Stopped);
+            Ok(Part { place, ticket, fence: fence.ok_or_else(dismissed)? })
         })
     }
+}
+
+/// Why nothing can be had at `place`, if the others go on without this member there.
+fn excluded(running: &Running, place: LockPlace) -> Option<LockError> {
+    let by = running.host.excluded_by()?;
+    running.host.listens(place).then(|| LockError::Excluded(by.to_string()))
 }
 
 impl Drop for Waiting<'_> {
@@ -376,15 +395,20 @@ impl Guard {
     }
 
     /// Returns when the locks are no longer held although they were not released: the node has
-    /// stopped.
+    /// stopped, or the group goes on without it.
     pub async fn lost(&self) {
         loop {
-            let stopping = self.running.stopping.notified();
-            if self.running.is_stopped() {
+            let losses = self.running.host.losses.notified();
+            if self.is_lost() {
                 return;
             }
-            stopping.await;
+            losses.await;
         }
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        let is_excluded = |part: &Part| excluded(&self.running, part.place).is_some();
+        self.running.is_stopped() || self.parts.iter().any(is_excluded)
     }
 
     /// Releases the locks. The next holder may be inside before this returns.

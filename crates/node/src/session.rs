@@ -211,6 +211,14 @@ impl Session {
         self.say(Tell::Over);
     }
 
+    fn has_lost_locks(&self) -> bool {
+        let is_lost = |pending: &Pending| match pending {
+            Pending::Held(guard, _) => guard.is_lost(),
+            Pending::Waiting(_) => false,
+        };
+        self.state().requests.values().any(is_lost)
+    }
+
     /// Tells the client that the node stops. Nothing is given back: the client has yet to stop what
     /// it does under its locks. Returns where it was told, if it is there.
     fn dismiss(&self) -> Option<Voice> {
@@ -220,11 +228,27 @@ impl Session {
     }
 }
 
+/// When the others go on without this member: ends the sessions that hold what they may give to
+/// somebody else now.
+pub(crate) async fn end_excluded(running: Arc<Running>) {
+    loop {
+        let losses = running.host.losses.notified();
+        if running.host.excluded_by().is_some() {
+            break;
+        }
+        losses.await;
+    }
+    let open: Vec<Arc<Session>> = running.sessions.open().values().cloned().collect();
+    for session in open.iter().filter(|session| session.has_lost_locks()) {
+        running.sessions.end(session);
+    }
+}
+
 fn denial(error: LockError) -> Denial {
     match error {
         LockError::Taken => Denial::Taken,
         LockError::TimedOut => Denial::TimedOut,
-        LockError::Full | LockError::Behind(_) | LockError::Stopped => {
+        LockError::Full | LockError::Behind(_) | LockError::Excluded(_) | LockError::Stopped => {
             Denial::Node(error.to_string())
         }
         _ => Denial::Input(error.to_string()),

@@ -40,40 +40,38 @@ pub(crate) struct Letter<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// What takes messages to other members. They arrive in the order of posting.
-pub(crate) trait Post {
-    /// Takes one message. It is on its way when the caller says so, after the shard is free again.
-    fn post(&self, member: usize, letter: Letter<'_>);
-}
-
-/// A timer that a seat has set, or cancelled where there is no duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TimerChange {
+/// A timer of a seat, among those of its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SeatTimer {
     pub(crate) lock: LockIndex,
     pub(crate) seat: usize,
     pub(crate) tag: TimerTag,
-    pub(crate) after: Option<Duration>,
+}
+
+/// What a shard needs while it steps.
+pub(crate) trait Surroundings {
+    /// Takes one message. Messages to a member arrive in the order of posting, and are on their way
+    /// when the caller says so, after the shard is free again.
+    fn post(&self, member: usize, letter: Letter<'_>);
+
+    /// Sets a timer of shard `shard` anew, or cancels it where there is no duration.
+    fn set_timer(&self, shard: u16, timer: SeatTimer, after: Option<Duration>);
 }
 
 /// What is to be done once the shard is free again.
 pub(crate) struct Aftermath<'a> {
-    pub(crate) post: &'a dyn Post,
+    around: &'a dyn Surroundings,
+    /// The shard's own place among all.
+    pub(crate) shard: u16,
     /// The members for whom there are new messages, one bit each.
     pub(crate) posted: u64,
     pub(crate) wakers: SmallVec<[Waker; 4]>,
-    pub(crate) timers: SmallVec<[TimerChange; 2]>,
     pub(crate) anomalies: SmallVec<[&'static str; 1]>,
 }
 
 impl<'a> Aftermath<'a> {
-    pub(crate) fn new(post: &'a dyn Post) -> Self {
-        Aftermath {
-            post,
-            posted: 0,
-            wakers: SmallVec::new(),
-            timers: SmallVec::new(),
-            anomalies: SmallVec::new(),
-        }
+    pub(crate) fn new(around: &'a dyn Surroundings, shard: u16) -> Self {
+        Aftermath { around, shard, posted: 0, wakers: SmallVec::new(), anomalies: SmallVec::new() }
     }
 }
 
@@ -132,6 +130,8 @@ struct Hosted {
     permits: u32,
     seating: Seating,
     rules: Rules,
+    /// Whether its algorithm wants to know who has crashed.
+    listens: bool,
     kind: Box<dyn Kind>,
 }
 
@@ -151,6 +151,8 @@ pub(crate) struct Shard {
     locks: Vec<Lock>,
     hosted: Vec<Hosted>,
     tickets: Ticket,
+    /// Members that are taken for crashed.
+    suspects: Vec<usize>,
     step: Step,
     errands: VecDeque<Errand>,
     pub(crate) counts: Counts,
@@ -175,6 +177,7 @@ impl Shard {
             locks: Vec::new(),
             hosted: Vec::new(),
             tickets: 0,
+            suspects: Vec::new(),
             step: Step::default(),
             errands: VecDeque::new(),
             counts: Counts::default(),
@@ -289,14 +292,48 @@ impl Shard {
     }
 
     /// A timer has run out.
-    pub(crate) fn run_out(
-        &mut self,
-        index: LockIndex,
-        seat: usize,
-        tag: TimerTag,
-        out: &mut Aftermath<'_>,
-    ) {
-        self.drive(index, seat, Stimulus::Timer(tag), &mut None, out);
+    pub(crate) fn run_out(&mut self, timer: SeatTimer, out: &mut Aftermath<'_>) {
+        let SeatTimer { lock, seat, tag } = timer;
+        self.drive(lock, seat, Stimulus::Timer(tag), &mut None, out);
+    }
+
+    /// The detector takes `member` for crashed: the locks that listen go on without it.
+    pub(crate) fn suspect(&mut self, member: usize, out: &mut Aftermath<'_>) {
+        self.suspects.push(member);
+        for index in self.listeners() {
+            self.tell_of_crash(index, member, out);
+        }
+    }
+
+    /// The others go on without this member: nobody waits here any more for locks that listen to
+    /// the detector.
+    pub(crate) fn give_up(&mut self, out: &mut Aftermath<'_>) {
+        for LockIndex(index) in self.listeners() {
+            out.wakers.extend(self.locks[index as usize].dismiss());
+        }
+    }
+
+    /// Whether the others may take the lock at `index` for free because of what a detector says.
+    pub(crate) fn listens(&self, LockIndex(index): LockIndex) -> bool {
+        self.hosted[usize::from(self.locks[index as usize].kind)].listens
+    }
+
+    /// The locks whose algorithms want to know who has crashed.
+    fn listeners(&self) -> Vec<LockIndex> {
+        let all = (0..self.locks.len() as u32).map(LockIndex);
+        all.filter(|&index| self.listens(index)).collect()
+    }
+
+    fn tell_of_crash(&mut self, index: LockIndex, member: usize, out: &mut Aftermath<'_>) {
+        let lock = &self.locks[index.0 as usize];
+        let seating = Seating { home: lock.home, ..self.hosted[usize::from(lock.kind)].seating };
+        let seats = 0..seating.seats as usize;
+        for own in seats.clone() {
+            for crashed in seats.clone() {
+                let stimulus = Stimulus::Suspect(seating.node(member, crashed));
+                self.drive(index, own, stimulus, &mut None, out);
+            }
+        }
     }
 
     /// Every lock that somebody of this node has asked for, or that another member spoke of.
@@ -344,6 +381,11 @@ impl Shard {
         for seat in seats {
             self.drive(LockIndex(index), seat, Stimulus::Start, &mut None, out);
         }
+        if self.listens(LockIndex(index)) {
+            for crashed in self.suspects.clone() {
+                self.tell_of_crash(LockIndex(index), crashed, out);
+            }
+        }
         Ok(LockIndex(index))
     }
 
@@ -362,7 +404,8 @@ impl Shard {
         let kind = kind_of(&spec).map_err(|_| Refusal::Permits)?;
         let sets = self.plan.knows_sets(namespace);
         let rules = Rules { epoch: EPOCH, handovers: self.handovers, sets };
-        self.hosted.push(Hosted { namespace, permits, seating, rules, kind });
+        let listens = self.plan.listens(namespace, permits);
+        self.hosted.push(Hosted { namespace, permits, seating, rules, listens, kind });
         Ok(self.hosted.len() - 1)
     }
 
@@ -421,7 +464,7 @@ impl Shard {
                 Some((member, _)) => {
                     let key = Key { name: &lock.name, permits: lock.permits };
                     let from = seating.node(self.plan.me, seat);
-                    out.post.post(member, Letter { key, from, to: sent.to, body });
+                    out.around.post(member, Letter { key, from, to: sent.to, body });
                     out.posted |= 1 << member;
                     self.counts.messages += 1;
                 }
@@ -429,7 +472,7 @@ impl Shard {
             }
         }
         for &(tag, after) in &self.step.timers {
-            out.timers.push(TimerChange { lock: index, seat, tag, after });
+            out.around.set_timer(out.shard, SeatTimer { lock: index, seat, tag }, after);
         }
         out.anomalies.extend(self.step.anomalies.iter().copied());
         if let Some(number) = self.step.granted {

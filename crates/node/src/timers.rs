@@ -1,34 +1,39 @@
-//! The timers that algorithms have set.
+//! Timers that have been set, and when they run out.
+//!
+//! Whoever owns a state sets and cancels its timers, and [claims](Timers::claim) them, under the
+//! mutex of that state. So a timer that a step has cancelled never reaches a later one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::host::TimerPlace;
-
-#[derive(Default)]
-struct Set {
-    by_time: BTreeSet<(Instant, TimerPlace)>,
-    by_place: BTreeMap<TimerPlace, Instant>,
-}
-
-/// All timers of one node.
-pub(crate) struct Timers {
-    set: Mutex<Set>,
+/// Timers, each known by its place.
+pub(crate) struct Timers<P> {
+    set: Mutex<Set<P>>,
     /// The next timer has changed.
     changed: Notify,
 }
 
-impl Timers {
+struct Set<P> {
+    by_time: BTreeSet<(Instant, P)>,
+    by_place: BTreeMap<P, Instant>,
+}
+
+impl<P: Ord + Copy> Timers<P> {
     pub(crate) fn new() -> Self {
-        Timers { set: Mutex::new(Set::default()), changed: Notify::new() }
+        let set = Set { by_time: BTreeSet::new(), by_place: BTreeMap::new() };
+        Timers { set: Mutex::new(set), changed: Notify::new() }
+    }
+
+    fn set(&self) -> MutexGuard<'_, Set<P>> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets a timer anew, or cancels it where there is no duration.
-    pub(crate) fn change(&self, place: TimerPlace, after: Option<Duration>) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn change(&self, place: P, after: Option<Duration>) {
+        let mut set = self.set();
         if let Some(before) = set.by_place.remove(&place) {
             set.by_time.remove(&(before, place));
         }
@@ -41,23 +46,13 @@ impl Timers {
         self.changed.notify_one();
     }
 
-    /// Waits for the next timer, and takes it.
-    pub(crate) async fn next(&self) -> TimerPlace {
+    /// Waits until a timer has run out. It stays set until it is claimed.
+    pub(crate) async fn next(&self) -> P {
         loop {
-            let first = {
-                let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-                let first = set.by_time.first().copied();
-                if let Some((at, place)) = first
-                    && at <= Instant::now()
-                {
-                    set.by_time.pop_first();
-                    set.by_place.remove(&place);
-                    return place;
-                }
-                first.map(|(at, _)| at)
-            };
+            let first = self.set().by_time.first().copied();
             match first {
-                Some(at) => {
+                Some((at, place)) if at <= Instant::now() => return place,
+                Some((at, _)) => {
                     tokio::select! {
                         () = tokio::time::sleep_until(at.into()) => {}
                         () = self.changed.notified() => {}
@@ -65,6 +60,50 @@ impl Timers {
                 }
                 None => self.changed.notified().await,
             }
+        }
+    }
+
+    /// Takes a timer that has run out; false if it was cancelled or set anew meanwhile.
+    pub(crate) fn claim(&self, place: P) -> bool {
+        let mut set = self.set();
+        match set.by_place.get(&place) {
+            Some(&at) if at <= Instant::now() => {
+                set.by_place.remove(&place);
+                set.by_time.remove(&(at, place))
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Option<Duration> = Some(Duration::from_millis(1));
+    const LATE: Option<Duration> = Some(Duration::from_secs(3600));
+
+    #[tokio::test]
+    async fn timers_run_out_in_order_and_once() {
+        let timers = Timers::new();
+        timers.change('b', Some(Duration::from_millis(2)));
+        timers.change('a', SOON);
+        timers.change('c', LATE);
+        for place in ['a', 'b'] {
+            assert_eq!(timers.next().await, place);
+            assert!(timers.claim(place) && !timers.claim(place));
+        }
+        assert!(!timers.claim('c'), "it has not run out");
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_is_cancelled_or_set_anew_after_it_ran_out_is_not_claimed() {
+        for change in [None, LATE] {
+            let timers = Timers::new();
+            timers.change('a', SOON);
+            assert_eq!(timers.next().await, 'a');
+            timers.change('a', change);
+            assert!(!timers.claim('a'));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::desk::Desk;
@@ -41,15 +42,20 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Answers every call.
+    /// Answers every call. Calls end with this.
     pub(crate) async fn answer(self, listener: TcpListener, desk: Arc<Desk>) {
         let last = Arc::new(Mutex::new(None));
+        let mut calls = JoinSet::new();
         loop {
-            match listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = calls.join_next() => continue,
+            };
+            match accepted {
                 Ok((stream, from)) => {
                     let (transport, desk) = (self.clone(), Arc::clone(&desk));
                     let last = Arc::clone(&last);
-                    tokio::spawn(async move {
+                    calls.spawn(async move {
                         if let Err(error) = transport.receive(stream, desk).await {
                             turned_away(from, error.to_string(), &last);
                         }
@@ -223,6 +229,7 @@ impl Transport {
             }
         };
         tracing::info!(member = %name, "connected");
+        self.host.connected();
         let why = match self.read(member, number, &stream).await {
             Ok(()) => "the connection was closed".to_string(),
             Err(error) => error.to_string(),

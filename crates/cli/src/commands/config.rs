@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use catraca_node::{LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS};
+use catraca_node::{LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS, hi_adsd};
 
 use super::node::read;
 use crate::Outcome;
@@ -70,11 +70,16 @@ impl Arguments {
         let mut namespaces =
             Table::new(&[("names", Align::Left), ("algorithm", Align::Left), ("", Align::Left)]);
         for namespace in config.all_namespaces() {
-            let sets = catraca_algorithms::registry::entry(&namespace.algorithm)
-                .is_some_and(|entry| entry.parameters.contains(&"resources"));
-            let note = match sets {
-                true => format!("sets, over {} resources", grouped(namespace.resources.into())),
-                false => String::new(),
+            let entry = catraca_algorithms::registry::entry(&namespace.algorithm);
+            let takes =
+                |parameter| entry.is_some_and(|entry| entry.parameters.contains(&parameter));
+            let note = if takes("resources") {
+                format!("sets, over {} resources", grouped(namespace.resources.into()))
+            } else if takes("test-interval") {
+                let hi_adsd::Config { interval, timeout, .. } = config.detector;
+                format!("survives crashes: tests every {interval:?}, time-out {timeout:?}")
+            } else {
+                String::new()
             };
             namespaces.row(vec![namespace.pattern, namespace.algorithm, note]);
         }

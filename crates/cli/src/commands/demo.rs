@@ -177,8 +177,8 @@ impl Arguments {
             let mut config = Config::new(&member.name, members.clone());
             // Every entry goes through the algorithm, as in the simulator.
             config.handovers = 0;
-            let (pattern, algorithm) = ("*".to_string(), self.algorithm.clone());
-            config.namespaces.push(Namespace { pattern, algorithm, resources: 1 });
+            let all = Namespace { resources: 1, ..Namespace::new("*", &self.algorithm) };
+            config.namespaces.push(all);
             nodes.push(Node::start_at(config, listener).await?);
         }
         Ok(nodes)

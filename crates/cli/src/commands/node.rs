@@ -91,9 +91,7 @@ impl Arguments {
             }
         }
         if let Some(algorithm) = &self.algorithm {
-            let (pattern, algorithm) = ("*".to_string(), algorithm.clone());
-            let resources = config.all_namespaces().last().map_or(1, |usual| usual.resources);
-            config.namespaces = vec![Namespace { pattern, algorithm, resources }];
+            config.namespaces = vec![Namespace::new("*", algorithm)];
         }
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {

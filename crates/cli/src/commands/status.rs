@@ -1,8 +1,9 @@
 //! `catraca status`: how a node and its group are doing.
 
 use std::io::Write;
+use std::time::Duration;
 
-use catraca_node::{Client, LinkStatus, Status};
+use catraca_node::{Client, DetectorStatus, LinkStatus, Status};
 use serde_json::json;
 
 use super::locks::block_on;
@@ -50,7 +51,10 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         let (word, millis, why) = link_words(&member.link);
         let since = millis.map_or(String::new(), |millis| format!(" for {}", lasting(millis)));
         let why = why.map_or(String::new(), |why| format!(": {why}"));
-        let link = format!("{word}{since}{why}");
+        let crashed = member
+            .suspected
+            .map_or(String::new(), |millis| format!("; taken for crashed {} ago", lasting(millis)));
+        let link = format!("{word}{since}{why}{crashed}");
         members.row(vec![member.name.clone(), member.address.clone(), cluster, link]);
     }
     let mut namespaces = Table::new(&[
@@ -70,10 +74,31 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    if let Some(detector) = &status.detector {
+        writeln!(out, "{}\n", detector_words(detector))?;
+    }
     for (what, count) in counters(status) {
         writeln!(out, "{what:<10} {}", grouped(count))?;
     }
     Ok(())
+}
+
+fn detector_words(detector: &DetectorStatus) -> String {
+    let DetectorStatus { interval, timeout, messages, excluded_by } = detector;
+    let seconds = |millis: u64| Duration::from_millis(millis);
+    let verdict = match excluded_by {
+        None => String::new(),
+        Some(by) => format!(
+            "\nMember '{by}' takes this node for crashed, and the group goes on without it:\n\
+             its locks under robust-k are lost. Restart the whole group."
+        ),
+    };
+    format!(
+        "Hi-ADSD tests every {:?} and waits {:?} for an answer; {} messages sent.{verdict}",
+        seconds(*interval),
+        seconds(*timeout),
+        grouped(*messages)
+    )
 }
 
 fn link_words(link: &LinkStatus) -> (&'static str, Option<u64>, Option<&str>) {
@@ -104,12 +129,16 @@ fn status_json(status: &Status) -> serde_json::Value {
         let (link, millis, why) = link_words(&member.link);
         let (name, address, cluster) = (&member.name, &member.address, &member.cluster);
         json!({ "name": name, "address": address, "cluster": cluster, "link": link,
-                "millis": millis, "why": why })
+                "millis": millis, "why": why, "suspected_millis": member.suspected })
     });
     let namespaces = status.namespaces.iter().map(|namespace| {
         let messages: serde_json::Map<_, _> =
             namespace.messages.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
         json!({ "names": namespace.pattern, "algorithm": namespace.algorithm, "messages": messages })
+    });
+    let detector = status.detector.as_ref().map(|detector| {
+        json!({ "interval_millis": detector.interval, "timeout_millis": detector.timeout,
+                "messages": detector.messages, "excluded_by": detector.excluded_by })
     });
     let counters: serde_json::Map<_, _> = counters(status)
         .into_iter()
@@ -117,7 +146,7 @@ fn status_json(status: &Status) -> serde_json::Value {
         .collect();
     json!({
         "group": status.group, "node": status.node, "millis": status.millis,
-        "members": members.collect::<Vec<_>>(), "namespaces": namespaces.collect::<Vec<_>>(),
+        "members": members.collect::<Vec<_>>(), "detector": detector, "namespaces": namespaces.collect::<Vec<_>>(),
         "counters": counters,
     })
 }

@@ -22,11 +22,7 @@ pub(crate) fn configs(addresses: &[String], algorithm: &str) -> Vec<Config> {
     let members: Vec<Member> = addresses.iter().enumerate().map(member).collect();
     let config = |index| {
         let mut config = Config::new(&name(index), members.clone());
-        config.namespaces.push(Namespace {
-            pattern: "*".to_string(),
-            algorithm: algorithm.to_string(),
-            resources: 64,
-        });
+        config.namespaces.push(Namespace { resources: 64, ..Namespace::new("*", algorithm) });
         config
     };
     (0..addresses.len()).map(config).collect()
