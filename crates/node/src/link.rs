@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::frame::{self, Frame, FrameError};
@@ -37,7 +37,7 @@ pub(crate) enum Health {
 #[derive(Clone, Debug)]
 struct Connection {
     number: u64,
-    stream: Arc<TcpStream>,
+    stream: Arc<OwnedWriteHalf>,
 }
 
 struct Sending {
@@ -145,7 +145,7 @@ impl Link {
     }
 
     /// Where to write, for whoever waits until it is possible again.
-    pub(crate) fn stream(&self) -> Option<Arc<TcpStream>> {
+    pub(crate) fn stream(&self) -> Option<Arc<OwnedWriteHalf>> {
         hold(&self.sending).connection.as_ref().map(|connection| Arc::clone(&connection.stream))
     }
 
@@ -176,7 +176,7 @@ impl Link {
     /// the connection, by which its reader is known.
     pub(crate) fn connect(
         &self,
-        stream: Arc<TcpStream>,
+        stream: Arc<OwnedWriteHalf>,
         incarnation: u64,
         peer_received: u64,
     ) -> Result<u64, NeverSent> {

@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -220,8 +222,8 @@ impl Transport {
         received: u64,
     ) {
         let name = &self.host.plan.members[member].name;
-        let stream = Arc::new(stream);
-        let number = match link.connect(Arc::clone(&stream), incarnation, received) {
+        let (reader, writer) = stream.into_split();
+        let number = match link.connect(Arc::new(writer), incarnation, received) {
             Ok(number) => number,
             Err(error) => {
                 tracing::error!(member = %name, %error, "the two members have lost count");
@@ -230,7 +232,7 @@ impl Transport {
         };
         tracing::info!(member = %name, "connected");
         self.host.connected();
-        let why = match self.read(member, number, &stream).await {
+        let why = match self.read(member, number, reader).await {
             Ok(()) => "the connection was closed".to_string(),
             Err(error) => error.to_string(),
         };
@@ -238,15 +240,11 @@ impl Transport {
         link.disconnect(number, why);
     }
 
-    async fn read(&self, member: usize, number: u64, stream: &TcpStream) -> io::Result<()> {
+    async fn read(&self, member: usize, number: u64, mut reader: OwnedReadHalf) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
-            stream.readable().await?;
-            match stream.try_read_buf(&mut bytes) {
-                Ok(0) => return Ok(()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(error) => return Err(error),
+            if reader.read_buf(&mut bytes).await? == 0 {
+                return Ok(());
             }
             match self.host.take_in(member, number, &bytes) {
                 Ok(taken) => drop(bytes.drain(..taken)),
