@@ -14,6 +14,7 @@ mod fence;
 mod frame;
 mod handshake;
 mod host;
+mod inquiry;
 mod kind;
 mod link;
 mod listing;
