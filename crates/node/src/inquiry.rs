@@ -77,7 +77,7 @@ impl Inquiries {
         }
         drop(yes);
         if answers.recv().await.is_none() {
-            pending().await
+            pending::<()>().await;
         }
     }
 }

@@ -222,11 +222,11 @@ impl Way {
 
 #[tokio::test]
 async fn what_is_here_costs_no_connection_and_questions_share_one() {
-    let (mut own, mut addresses) = listeners(2).await;
+    let (own, mut addresses) = listeners(2).await;
     let (between, through) = listener().await;
     let direct = std::mem::replace(&mut addresses[1], through.clone());
     let way = Way::open(between, direct);
-    let nodes = group_of(configs(&addresses, "naimi-trehel"), own.drain(..).collect()).await;
+    let nodes = group_of(configs(&addresses, "naimi-trehel"), own).await;
     linked(&nodes).await;
     drop(nodes[0].lock("x").await.unwrap());
     drop(nodes[0].lock_all(&["x", "y"]).await.unwrap());
