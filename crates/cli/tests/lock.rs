@@ -69,6 +69,22 @@ fn whoever_does_not_wait_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn several_names_are_refused_if_one_is_held_anywhere_and_nothing_is_kept() {
+    for flags in [&[][..], &["--algorithm", "bouabdallah-laforest"]] {
+        let service = Service::start(3, flags);
+        let holder = service.lock(0, "y", LONG);
+        holder.says("begun");
+        for member in 0..3 {
+            assert_eq!(service.lock(member, "-n x y z", "true").ends().code, Some(1), "{member}");
+        }
+        assert!(service.locks(2).contains("1 holder, 0 waiters"), "{}", service.locks(2));
+        holder.signal("TERM");
+        assert_eq!(holder.ends().code, Some(143));
+        service.lock(1, "-w 60 x y z", "true").ends().quietly(0);
+    }
+}
+
+#[test]
 fn the_list_shows_who_holds_and_who_waits_over_the_whole_group() {
     let service = Service::start(3, &[]);
     let holder = service.lock(0, "--label nightly x", LONG);

@@ -82,6 +82,7 @@ pub(crate) fn plain(error: &io::Error) -> String {
 pub struct Client {
     stream: TcpStream,
     bytes: Vec<u8>,
+    incarnation: u64,
 }
 
 impl Client {
@@ -95,7 +96,7 @@ impl Client {
         stream.set_nodelay(true)?;
         let greeting = tokio::time::timeout(PATIENCE, greet(&mut stream)).await;
         match greeting.unwrap_or(Err(HandshakeError::Silence)) {
-            Ok(()) => Ok(Client { stream, bytes: Vec::new() }),
+            Ok(incarnation) => Ok(Client { stream, bytes: Vec::new(), incarnation }),
             Err(error) => Err(ClientError::Stranger {
                 address: address.to_string(),
                 reason: error.to_string(),
@@ -166,7 +167,7 @@ impl Client {
                 Tell::Released { request } => return Ok(Event::Released { request }),
                 Tell::Alive => return Ok(Event::Alive),
                 Tell::Over => return Err(ClientError::Over),
-                Tell::Open { .. } | Tell::Locks { .. } | Tell::Status(_) => {}
+                Tell::Open { .. } | Tell::Locks { .. } | Tell::Status(_) | Tell::Held { .. } => {}
             }
         }
     }
@@ -196,14 +197,19 @@ impl Client {
         }
     }
 
-    async fn ask(&mut self, ask: &Ask) -> Result<(), ClientError> {
+    /// Which run of the node this is.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> Result<(), ClientError> {
         let mut bytes = Vec::new();
         frame::write(ask, &mut bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         Ok(self.stream.write_all(&bytes).await?)
     }
 
-    async fn hear(&mut self) -> Result<Tell, ClientError> {
+    pub(crate) async fn hear(&mut self) -> Result<Tell, ClientError> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
             if let Some((body, _)) = frame::split(&self.bytes).map_err(invalid)? {
@@ -219,11 +225,12 @@ impl Client {
     }
 }
 
-async fn greet(stream: &mut TcpStream) -> Result<(), HandshakeError> {
+/// Says hello. Returns which run of the node answers.
+async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
     let hello = Hello { version: VERSION, caller: Caller::Client };
     handshake::say(stream, true, &hello).await?;
     match handshake::hear(stream).await? {
-        Answer::Welcome { .. } => Ok(()),
+        Answer::Welcome { incarnation, .. } => Ok(incarnation),
         Answer::Refused(why) => Err(HandshakeError::Refused(why)),
     }
 }

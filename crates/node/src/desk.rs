@@ -10,10 +10,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use crate::frame;
+use crate::inquiry;
 use crate::listing;
 use crate::lock::Owner;
 use crate::node::Running;
 use crate::protocol::{Ask, Denial, Listing, Tell};
+use crate::request::MOST_NAMES;
 use crate::session::{MOST_WORDS, Session, Voice};
 
 /// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
@@ -134,11 +136,15 @@ impl Desk {
                 Some(in_parts(listing::everywhere(&self.running).await, voice))
             }
             (Ask::Status, _) => Some(Tell::Status(Box::new(listing::status(&self.running)))),
+            (Ask::Held { names }, _) if names.len() <= MOST_NAMES => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let is_held = inquiry::is_held_here(&self.running.host, &names);
+                Some(Tell::Held { is_held })
+            }
             // A session is opened once and used afterwards; anything else is not our client's.
             (Ask::Open { .. } | Ask::Resume { .. }, Some(_))
-            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. } | Ask::Close, None) => {
-                Some(Tell::Over)
-            }
+            | (Ask::Alive | Ask::Lock { .. } | Ask::Release { .. } | Ask::Close, None)
+            | (Ask::Held { .. }, _) => Some(Tell::Over),
         }
     }
 }

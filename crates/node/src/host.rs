@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::detector::{Detector, Findings};
 use crate::frame::FrameError;
 use crate::link::{Arrival, Link, LinkError};
-use crate::lock::Ticket;
+use crate::lock::{Lock, Ticket};
 use crate::plan::Plan;
 use crate::shard::{
     Aftermath, Key, Letter, LockIndex, Refusal, Room, SeatTimer, Shard, Surroundings, Wish,
@@ -147,6 +147,12 @@ impl Host {
     pub(crate) fn is_free_here(&self, key: Key<'_>) -> bool {
         let (shard, hash) = self.shard_of(key);
         self.shard(shard).is_free_here(key, hash)
+    }
+
+    /// Looks at the lock that `key` names, if this node knows it.
+    pub(crate) fn look_at<T>(&self, key: Key<'_>, at: impl FnOnce(&Lock) -> T) -> Option<T> {
+        let (shard, hash) = self.shard_of(key);
+        self.shard(shard).lock(key, hash).map(at)
     }
 
     /// Takes in what connection `number` to `member` has brought. Returns how many bytes were whole

@@ -15,6 +15,7 @@ mod fence;
 mod frame;
 mod handshake;
 mod host;
+mod inquiry;
 mod kind;
 mod link;
 mod listing;

@@ -13,6 +13,7 @@ use crate::client::plain;
 use crate::config::{Config, ConfigError};
 use crate::desk::Desk;
 use crate::host::{Habits, Host};
+use crate::inquiry::Inquiries;
 use crate::listing;
 use crate::protocol::{Listing, Status};
 use crate::request::{Names, Request};
@@ -47,6 +48,7 @@ pub(crate) struct Running {
     pub(crate) host: Arc<Host>,
     pub(crate) group: String,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) inquiries: Inquiries,
     pub(crate) started: Instant,
     stopped: AtomicBool,
 }
@@ -100,16 +102,17 @@ impl Node {
         })?;
         let habits = Habits { handovers: config.handovers, most_locks: config.most_locks };
         let host = Arc::new(Host::new(Arc::clone(&plan), habits));
+        let (inquiries, mut tasks) = Inquiries::start(&host);
         let running = Arc::new(Running {
             host: Arc::clone(&host),
             group: config.group.clone(),
             sessions: Arc::default(),
+            inquiries,
             started: Instant::now(),
             stopped: AtomicBool::new(false),
         });
         let identity = Identity { group: config.group, incarnation: incarnation() };
         let transport = Transport { host: Arc::clone(&host), identity };
-        let mut tasks = Vec::new();
         for member in (0..plan.members.len()).filter(|&member| member != plan.me) {
             tasks.push(tokio::spawn(transport::tend(Arc::clone(&host), member)));
             if member > plan.me {

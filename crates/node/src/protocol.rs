@@ -48,6 +48,8 @@ pub(crate) enum Ask {
     Locks { whole_group: bool },
     /// How the node and its links are doing.
     Status,
+    /// Whether a client of this node is inside one of these locks, each with one permit.
+    Held { names: Vec<String> },
 }
 
 /// Why a request was not granted.
@@ -82,6 +84,8 @@ pub(crate) enum Tell {
     Locks { part: Listing, is_last: bool },
     /// The answer to `Status`.
     Status(Box<Status>),
+    /// The answer to `Held`.
+    Held { is_held: bool },
 }
 
 /// Who holds and who waits.

@@ -11,13 +11,14 @@ use catraca_core::{Claim, Fence};
 use smallvec::SmallVec;
 
 use crate::host::{Asked, LockPlace};
+use crate::inquiry;
 use crate::lock::{Owner, Ticket};
 use crate::name::{LockName, NameError};
 use crate::node::Running;
 use crate::plan::{MOST_PERMITS, Plan};
 use crate::shard::{Key, Refusal, Wish};
 
-/// How long a request that does not want to wait waits for the group's answer.
+/// How long a request that does not want to wait waits for the group's answer at most.
 pub const ANSWER_TIME: Duration = Duration::from_millis(250);
 /// The most locks that one request asks for.
 pub const MOST_NAMES: usize = 256;
@@ -79,7 +80,8 @@ pub(crate) enum Names<'a> {
 enum Patience {
     Endless,
     For(Duration),
-    None,
+    /// Not for others to leave: so long for the group's answer.
+    None(Duration),
 }
 
 /// A request for locks that has not been made yet: awaiting it makes it.
@@ -115,10 +117,22 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Does not wait for others to leave: if somebody has it, this is [`LockError::Taken`]. The
-    /// group's answer is waited for, at most [`ANSWER_TIME`] long.
-    pub fn or_refuse(mut self) -> Self {
-        self.patience = Patience::None;
+    /// Does not wait for others to leave: if somebody has it, this is [`LockError::Taken`], at once
+    /// if that is a client of this node, and otherwise as soon as the member where it is says so.
+    ///
+    /// A lock that is free comes when the group's algorithm brings it. If neither happens within
+    /// [`ANSWER_TIME`], because a member does not answer or the lock is on its way to somebody
+    /// else, this is [`LockError::Taken`] too. For a semaphore that is always the way to learn that
+    /// others have all of its permits: members are not counted at one instant, so their counts
+    /// could not be added up.
+    pub fn or_refuse(self) -> Self {
+        self.or_refuse_after(ANSWER_TIME)
+    }
+
+    /// As [`or_refuse`](Self::or_refuse), with another limit than [`ANSWER_TIME`]: a larger one for
+    /// a group whose members are far apart.
+    pub fn or_refuse_after(mut self, limit: Duration) -> Self {
+        self.patience = Patience::None(limit);
         self
     }
 
@@ -132,7 +146,7 @@ impl<'a> Request<'a> {
         if plan.knows_sets(plan.namespace(name)) {
             return Ok(None);
         }
-        if matches!(self.patience, Patience::None) && !self.running.host.is_free_here(key) {
+        if matches!(self.patience, Patience::None(_)) && !self.running.host.is_free_here(key) {
             return Err(LockError::Taken);
         }
         let wish = Wish { owner: self.owner, claim: Claim::single(), names: None };
@@ -152,9 +166,27 @@ impl<'a> Request<'a> {
             Patience::For(limit) => {
                 tokio::time::timeout(limit, all).await.unwrap_or(Err(LockError::TimedOut))
             }
-            Patience::None => {
-                tokio::time::timeout(ANSWER_TIME, all).await.unwrap_or(Err(LockError::Taken))
+            Patience::None(limit) => {
+                let answered = async {
+                    tokio::select! {
+                        // What comes at once makes no question; and whoever is inside by the time
+                        // that the answer is read is not sent away.
+                        biased;
+                        granted = all => granted,
+                        () = self.held_elsewhere() => Err(LockError::Taken),
+                    }
+                };
+                tokio::time::timeout(limit, answered).await.unwrap_or(Err(LockError::Taken))
             }
+        }
+    }
+
+    /// Returns when another member has said that somebody there has one of the locks; otherwise
+    /// never.
+    async fn held_elsewhere(&self) {
+        match self.sorted() {
+            Ok(names) if self.permits == 1 => self.running.inquiries.held_elsewhere(&names).await,
+            _ => std::future::pending().await,
         }
     }
 
@@ -162,6 +194,12 @@ impl<'a> Request<'a> {
     async fn take_all(self) -> Result<Guard, LockError> {
         let plan = &self.running.host.plan;
         let names = self.sorted()?;
+        // Nothing of this request is held yet: these are others.
+        if matches!(self.patience, Patience::None(_))
+            && inquiry::is_held_here(&self.running.host, &names)
+        {
+            return Err(LockError::Taken);
+        }
         let mut guard = Guard { running: Arc::clone(self.running), parts: SmallVec::new() };
         for ((key, namespace), names) in steps(plan, &names) {
             let wish = if plan.knows_sets(namespace) {
@@ -240,7 +278,10 @@ impl<'a> Request<'a> {
 ///
 /// Single locks in ascending order: no circle of waiting can close. The names of a namespace that
 /// knows sets are taken as one, in the place of its pattern.
-fn steps<'a>(plan: &'a Plan, names: &[&'a str]) -> BTreeMap<(&'a str, usize), Vec<&'a str>> {
+pub(crate) fn steps<'a>(
+    plan: &'a Plan,
+    names: &[&'a str],
+) -> BTreeMap<(&'a str, usize), Vec<&'a str>> {
     let mut steps: BTreeMap<(&str, usize), Vec<&str>> = BTreeMap::new();
     for &name in names {
         let namespace = plan.namespace(name);

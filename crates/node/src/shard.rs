@@ -341,6 +341,11 @@ impl Shard {
         &self.locks
     }
 
+    /// The lock that `key` names, if it is among them.
+    pub(crate) fn lock(&self, key: Key<'_>, hash: u64) -> Option<&Lock> {
+        self.find(key, hash).map(|index| &self.locks[index.0 as usize])
+    }
+
     /// The messages sent so far, by namespace and kind.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
         self.hosted.iter().map(|hosted| (hosted.namespace, hosted.kind.counts()))

@@ -1,7 +1,9 @@
 //! Groups on the loopback interface.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use catraca_node::{Config, Member, Namespace, Node};
+use std::time::Duration;
+
+use catraca_node::{Config, LinkStatus, Member, Namespace, Node};
 use tokio::net::TcpListener;
 
 /// A listener of the system's choice and its address.
@@ -52,4 +54,15 @@ pub(crate) async fn group_of(configs: Vec<Config>, listeners: Vec<TcpListener>) 
 pub(crate) async fn group(count: usize, algorithm: &str) -> Vec<Node> {
     let (listeners, addresses) = listeners(count).await;
     group_of(configs(&addresses, algorithm), listeners).await
+}
+
+/// Waits until every member is linked to every other.
+pub(crate) async fn linked(nodes: &[Node]) {
+    let is_linked = |node: &Node| {
+        let apart = |link: &LinkStatus| !matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
+        !node.status().members.iter().any(|member| apart(&member.link))
+    };
+    while !nodes.iter().all(is_linked) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
