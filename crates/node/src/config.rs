@@ -244,7 +244,7 @@ impl Config {
         let plan = self.plan()?;
         let namespace = plan.namespace(name);
         // The names of a namespace that knows sets are guarded together.
-        let sets = plan.knows_sets(namespace);
+        let sets = plan.knows_sets(namespace, 1);
         let name = if sets { &plan.namespaces[namespace].pattern } else { name };
         Ok(plan.members[plan.home(name)].name.clone())
     }

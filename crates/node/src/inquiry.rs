@@ -32,11 +32,12 @@ pub(crate) fn is_held_here(host: &Host, names: &[&str]) -> bool {
     let plan = &host.plan;
     steps(plan, names).into_iter().any(|((name, namespace), names)| {
         let resource = |name: &str| plan.resource(namespace, name);
-        let asked = plan.knows_sets(namespace).then(|| Claim::of(names.into_iter().map(resource)));
+        let asked =
+            plan.knows_sets(namespace, 1).then(|| Claim::of(names.into_iter().map(resource)));
         let is_held = host.look_at(Key { name, permits: 1 }, |lock| {
-            lock.holds().any(|hold| match (&asked, &hold.names) {
+            lock.holds().any(|hold| match (&asked, &hold.set) {
                 // Names that share a resource exclude each other.
-                (Some(asked), Some(held)) => held.iter().any(|held| asked.contains(resource(held))),
+                (Some(asked), Some(held)) => asked.overlaps(&held.claim),
                 _ => true,
             })
         });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::link::Health;
-use crate::lock::Owner;
+use crate::lock::{Owner, Set};
 use crate::node::Running;
 use crate::protocol::{
     DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Who,
@@ -30,18 +30,18 @@ pub(crate) fn here(running: &Running) -> Listing {
     };
     running.host.look(|shard| {
         for lock in shard.locks() {
-            let names = |names: &Option<Box<[Box<str>]>>| match names {
-                Some(names) => names.to_vec(),
+            let names = |set: &Option<Box<Set>>| match set {
+                Some(set) => set.names.to_vec(),
                 None => vec![lock.name.clone()],
             };
             for hold in lock.holds() {
-                for name in names(&hold.names) {
+                for name in names(&hold.set) {
                     let (fence, since) = (Some(hold.fence.0), Some(hold.since));
                     line(&name, lock.permits, hold.owner, 0, fence, since);
                 }
             }
             for (place, (_, waiter)) in (1..).zip(lock.waiters()) {
-                for name in names(&waiter.names) {
+                for name in names(&waiter.set) {
                     line(&name, lock.permits, waiter.owner, place, None, waiter.since);
                 }
             }

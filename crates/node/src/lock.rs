@@ -4,12 +4,15 @@
 //! locks has several. The clients of this node queue in front of the seats, first come, first
 //! served. A client that leaves may pass the lock straight to the next one here, a bounded number of
 //! times in a row, because clients of other nodes may be waiting too.
+//!
+//! Where clients want sets, a seat is taken only for a set that has nothing in common with those of
+//! earlier clients of this node: the others wait for these anyway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 use std::time::Instant;
 
-use catraca_core::{Claim, Fence};
+use catraca_core::{Claim, Fence, ResourceId};
 use smallvec::SmallVec;
 
 use crate::fence;
@@ -22,15 +25,24 @@ pub(crate) type Ticket = u64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Owner(pub(crate) u64);
 
+/// So many of those who wait for sets are looked at, from the first on, for one whose turn it is.
+const MOST_LOOKED_AT: usize = 1024;
+
+/// A set of locks, by their names and by the resources that these are put into.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) names: Box<[Box<str>]>,
+    pub(crate) claim: Claim,
+}
+
 /// Somebody who waits.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     pub(crate) owner: Owner,
     /// Since when; nothing for somebody who has only just come.
     pub(crate) since: Option<Instant>,
-    pub(crate) claim: Claim,
-    /// The names behind the claim, where it is a set.
-    pub(crate) names: Option<Box<[Box<str>]>>,
+    /// What for, where clients want sets.
+    pub(crate) set: Option<Box<Set>>,
     /// Whom to wake; nobody until the waiter has been polled.
     pub(crate) waker: Option<Waker>,
 }
@@ -42,7 +54,7 @@ pub(crate) struct Hold {
     pub(crate) owner: Owner,
     pub(crate) since: Instant,
     pub(crate) fence: Fence,
-    pub(crate) names: Option<Box<[Box<str>]>>,
+    pub(crate) set: Option<Box<Set>>,
     /// What the algorithm numbered this entry with.
     number: Fence,
     handovers: u8,
@@ -51,8 +63,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 enum Place {
     Idle,
-    /// The group has been asked; for sets, on behalf of this ticket.
-    Asking(Option<Ticket>),
+    /// The group has been asked; for a set, this one on behalf of this ticket.
+    Asking(Option<(Ticket, Claim)>),
     Inside(Hold),
 }
 
@@ -137,14 +149,18 @@ impl Lock {
         self.waiting.insert(ticket, waiter);
     }
 
-    /// An idle seat for `ticket`, which has just come, if nobody else waits.
-    pub(crate) fn ask_directly(&mut self, ticket: Ticket, rules: Rules) -> Option<usize> {
+    /// An idle seat for somebody who has just come, if nobody else waits.
+    pub(crate) fn ask_directly(&mut self) -> Option<usize> {
         if !self.waiting.is_empty() {
             return None;
         }
-        let idle = self.seats.iter().position(|seat| matches!(seat.place, Place::Idle))?;
-        self.seats[idle].place = Place::Asking(rules.sets.then_some(ticket));
+        let idle = self.idle_seat()?;
+        self.seats[idle].place = Place::Asking(None);
         Some(idle)
+    }
+
+    fn idle_seat(&self) -> Option<usize> {
+        self.seats.iter().position(|seat| matches!(seat.place, Place::Idle))
     }
 
     /// An idle seat and what the group is to be asked for, if somebody waits for whom it has not
@@ -153,24 +169,49 @@ impl Lock {
         if self.waiting.is_empty() {
             return None;
         }
-        let idle = self.seats.iter().position(|seat| matches!(seat.place, Place::Idle))?;
-        let asking = self.seats.iter().filter_map(|seat| match seat.place {
-            Place::Asking(ticket) => Some(ticket),
-            _ => None,
-        });
-        let (ticket, claim) = if rules.sets {
-            let asked: SmallVec<[Ticket; 8]> = asking.flatten().collect();
-            let (&ticket, waiter) =
-                self.waiting.iter().find(|(ticket, _)| !asked.contains(ticket))?;
-            (Some(ticket), waiter.claim.clone())
-        } else {
-            if asking.count() >= self.waiting.len() {
-                return None;
+        let idle = self.idle_seat()?;
+        if rules.sets {
+            let (ticket, claim) = self.next_set()?;
+            self.seats[idle].place = Place::Asking(Some((ticket, claim.clone())));
+            return Some((idle, claim));
+        }
+        let is_asking = |seat: &&Seat| matches!(seat.place, Place::Asking(_));
+        if self.seats.iter().filter(is_asking).count() >= self.waiting.len() {
+            return None;
+        }
+        self.seats[idle].place = Place::Asking(None);
+        Some((idle, Claim::single()))
+    }
+
+    /// The first who waits for a set that has nothing in common with those of anybody before here.
+    fn next_set(&self) -> Option<(Ticket, Claim)> {
+        let mut before: BTreeSet<ResourceId> = BTreeSet::new();
+        for seat in &self.seats {
+            match &seat.place {
+                Place::Asking(Some((_, claim))) => before.extend(claim.resources()),
+                Place::Inside(Hold { set: Some(set), .. }) => before.extend(set.claim.resources()),
+                _ => {}
             }
-            (None, Claim::single())
-        };
-        self.seats[idle].place = Place::Asking(ticket);
-        Some((idle, claim))
+        }
+        for (&ticket, waiter) in self.waiting.iter().take(MOST_LOOKED_AT) {
+            let claim = &waiter.set.as_ref()?.claim;
+            if claim.resources().iter().all(|resource| !before.contains(resource)) {
+                return Some((ticket, claim.clone()));
+            }
+            before.extend(claim.resources());
+        }
+        None
+    }
+
+    /// Who gets the set that was asked for on behalf of `ticket`: if that one has given up, the next
+    /// who wants the same.
+    fn heir(&self, ticket: Ticket, claim: &Claim) -> Option<Ticket> {
+        if self.waiting.contains_key(&ticket) {
+            return Some(ticket);
+        }
+        let wants_it = |waiter: &Waiter| waiter.set.as_ref().is_some_and(|set| set.claim == *claim);
+        let mut first = self.waiting.iter().take(MOST_LOOKED_AT);
+        first.find(|(_, waiter)| wants_it(waiter)).map(|(&ticket, _)| ticket)
     }
 
     /// The group has let `seat` in. Whoever has only just come and is not in the queue yet is the
@@ -183,17 +224,21 @@ impl Lock {
         newcomer: &mut Option<(Ticket, Waiter)>,
         now: impl FnOnce() -> Instant,
     ) -> Admitted {
-        let Place::Asking(ticket) = self.seats[seat].place else { return Admitted::Unasked };
+        let Place::Asking(asked) = &self.seats[seat].place else { return Admitted::Unasked };
         let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
-        let queued = call(&mut self.waiting, ticket);
-        let new = |(new, _): &mut (Ticket, Waiter)| ticket.is_none_or(|ticket| ticket == *new);
-        let next = queued.or_else(|| newcomer.take_if(new));
+        let next = match asked {
+            None => call(&mut self.waiting, None).or_else(|| newcomer.take()),
+            Some((ticket, claim)) => {
+                let heir = self.heir(*ticket, claim);
+                heir.and_then(|ticket| call(&mut self.waiting, Some(ticket)))
+            }
+        };
         let Some((ticket, waiter)) = next else {
             self.seats[seat].place = Place::Idle;
             return Admitted::Nobody;
         };
-        let Waiter { owner, names, waker, .. } = waiter;
-        let hold = Hold { ticket, owner, since: now(), fence, names, number, handovers: 0 };
+        let Waiter { owner, set, waker, .. } = waiter;
+        let hold = Hold { ticket, owner, since: now(), fence, set, number, handovers: 0 };
         self.seats[seat].place = Place::Inside(hold);
         Admitted::Client(waker)
     }
@@ -217,7 +262,7 @@ impl Lock {
         {
             hold.handovers += 1;
             (hold.ticket, hold.owner, hold.since) = (ticket, waiter.owner, now());
-            (hold.fence, hold.names) = (fence, waiter.names);
+            hold.fence = fence;
             return Left::HandedOver(waiter.waker);
         }
         seat.place = Place::Idle;
@@ -277,7 +322,7 @@ fn call(
 #[cfg(test)]
 mod tests {
     use catraca_algorithms::Spec;
-    use catraca_core::{NodeId, ResourceId};
+    use catraca_core::NodeId;
 
     use super::*;
     use crate::kind::kind_of;
@@ -290,13 +335,22 @@ mod tests {
         Lock::new("a", 1, 0, 0, (0..seats).map(|seat| kind.create(NodeId(seat))))
     }
 
-    fn waiter(claim: Claim) -> Waiter {
-        Waiter { owner: Owner(0), since: None, claim, names: None, waker: None }
+    fn waiter(set: Option<Box<Set>>) -> Waiter {
+        Waiter { owner: Owner(0), since: None, set, waker: None }
+    }
+
+    fn want(lock: &mut Lock, ticket: Ticket, resources: &[u32]) {
+        let claim = claim(resources);
+        lock.join(ticket, waiter(Some(Box::new(Set { names: Box::default(), claim }))));
+    }
+
+    fn claim(resources: &[u32]) -> Claim {
+        Claim::of(resources.iter().copied().map(ResourceId))
     }
 
     fn join(lock: &mut Lock, tickets: impl IntoIterator<Item = Ticket>) {
         for ticket in tickets {
-            lock.join(ticket, waiter(Claim::single()));
+            lock.join(ticket, waiter(None));
         }
     }
 
@@ -375,14 +429,39 @@ mod tests {
     #[test]
     fn a_set_is_granted_to_whom_it_was_asked_for() {
         let mut lock = lock(2);
-        for ticket in [1, 2] {
-            lock.join(ticket, waiter(Claim::of([ResourceId(ticket as u32)])));
-        }
-        assert_eq!(lock.next_request(SETS), Some((0, Claim::of([ResourceId(1)]))));
-        assert_eq!(lock.next_request(SETS), Some((1, Claim::of([ResourceId(2)]))));
+        want(&mut lock, 1, &[1]);
+        want(&mut lock, 2, &[2]);
+        assert_eq!(lock.next_request(SETS), Some((0, claim(&[1]))));
+        assert_eq!(lock.next_request(SETS), Some((1, claim(&[2]))));
         lock.admit(1, Fence(1), SETS, &mut None, Instant::now);
         assert_eq!(inside(&lock), [(2, 1 << 8)]);
         lock.forget(1);
         assert!(matches!(lock.admit(0, Fence(2), SETS, &mut None, Instant::now), Admitted::Nobody));
+    }
+
+    #[test]
+    fn sets_that_wait_for_others_here_take_no_seat_and_bar_only_what_they_want() {
+        let mut lock = lock(4);
+        for (ticket, set) in [(1, &[1][..]), (2, &[1, 2]), (3, &[2]), (4, &[3])] {
+            want(&mut lock, ticket, set);
+        }
+        assert_eq!(lock.next_request(SETS), Some((0, claim(&[1]))));
+        assert_eq!(lock.next_request(SETS), Some((1, claim(&[3]))), "2 waits for 1, and 3 for 2");
+        assert_eq!(lock.next_request(SETS), None);
+        lock.forget(2);
+        assert_eq!(lock.next_request(SETS), Some((2, claim(&[2]))));
+    }
+
+    #[test]
+    fn a_set_that_was_given_up_goes_to_the_next_who_wants_the_same() {
+        let mut lock = lock(2);
+        want(&mut lock, 1, &[1, 2]);
+        lock.next_request(SETS);
+        lock.forget(1);
+        want(&mut lock, 2, &[2]);
+        want(&mut lock, 3, &[1, 2]);
+        assert_eq!(lock.next_request(SETS), None, "the group has been asked for it already");
+        lock.admit(0, Fence(1), SETS, &mut None, Instant::now);
+        assert_eq!(inside(&lock), [(3, 1 << 8)]);
     }
 }

@@ -15,8 +15,9 @@ pub const MOST_PERMITS: u32 = 64;
 const SEMAPHORES: &str = "raymond-k";
 /// Into how many resources the names of sets are put, unless somebody says otherwise.
 const DEFAULT_RESOURCES: u32 = 1024;
-/// How many sets of one namespace the clients of one node can hold at once.
-const SET_SEATS: u32 = 8;
+/// How many sets of one namespace, with nothing in common, the clients of one node hold or await at
+/// once.
+pub const MOST_SETS: u32 = 32;
 
 /// A member, as the others know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,9 +101,10 @@ impl Plan {
         self.namespaces.iter().position(fits).unwrap_or(self.namespaces.len() - 1)
     }
 
-    /// Whether a namespace's names are resources of one instance, so that sets are asked for whole.
-    pub(crate) fn knows_sets(&self, namespace: usize) -> bool {
-        takes(&self.namespaces[namespace].algorithm, "resources")
+    /// Whether names with so many permits are resources of one instance, so that sets are asked for
+    /// whole.
+    pub(crate) fn knows_sets(&self, namespace: usize, permits: u32) -> bool {
+        takes(self.algorithm(namespace, permits), "resources")
     }
 
     /// The resource that stands for `name`. Two names may share one; they exclude each other then.
@@ -121,7 +123,7 @@ impl Plan {
 
     /// How an instance of `namespace` is laid out over the members.
     pub(crate) fn seating(&self, namespace: usize, permits: u32, home: usize) -> Seating {
-        let seats = if self.knows_sets(namespace) { SET_SEATS } else { permits };
+        let seats = if self.knows_sets(namespace, permits) { MOST_SETS } else { permits };
         Seating { home: home as u16, members: self.members.len() as u32, seats }
     }
 
@@ -147,7 +149,7 @@ impl Plan {
         let algorithm = self.algorithm(namespace, permits);
         let mut spec = Spec::new(algorithm, seating.members * seating.seats);
         spec.ack_timeout = self.namespaces[namespace].ack_timeout;
-        if self.knows_sets(namespace) {
+        if self.knows_sets(namespace, permits) {
             spec.resources = Some(self.namespaces[namespace].resources);
         }
         if takes(algorithm, "k") {

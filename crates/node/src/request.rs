@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use crate::host::{Asked, LockPlace};
 use crate::inquiry;
-use crate::lock::{Owner, Ticket};
+use crate::lock::{Owner, Set, Ticket};
 use crate::name::{LockName, NameError};
 use crate::node::Running;
 use crate::plan::{MOST_PERMITS, Plan};
@@ -143,13 +143,13 @@ impl<'a> Request<'a> {
         let plan = &self.running.host.plan;
         self.check_permits()?;
         let key = Key { name, permits: self.permits };
-        if plan.knows_sets(plan.namespace(name)) {
+        if plan.knows_sets(plan.namespace(name), self.permits) {
             return Ok(None);
         }
         if matches!(self.patience, Patience::None(_)) && !self.running.host.is_free_here(key) {
             return Err(LockError::Taken);
         }
-        let wish = Wish { owner: self.owner, claim: Claim::single(), names: None };
+        let wish = Wish { owner: self.owner, set: None };
         self.take(key, wish).map(Some)
     }
 
@@ -202,13 +202,11 @@ impl<'a> Request<'a> {
         }
         let mut guard = Guard { running: Arc::clone(self.running), parts: SmallVec::new() };
         for ((key, namespace), names) in steps(plan, &names) {
-            let wish = if plan.knows_sets(namespace) {
+            let set = plan.knows_sets(namespace, 1).then(|| {
                 let claim = Claim::of(names.iter().map(|name| plan.resource(namespace, name)));
-                let names = names.iter().map(|&name| name.into()).collect();
-                Wish { owner: self.owner, claim, names: Some(names) }
-            } else {
-                Wish { owner: self.owner, claim: Claim::single(), names: None }
-            };
+                Box::new(Set { names: names.iter().map(|&name| name.into()).collect(), claim })
+            });
+            let wish = Wish { owner: self.owner, set };
             let part = self.take(Key { name: key, permits: 1 }, wish)?.await?;
             guard.parts.push(part);
         }
@@ -285,7 +283,7 @@ pub(crate) fn steps<'a>(
     let mut steps: BTreeMap<(&str, usize), Vec<&str>> = BTreeMap::new();
     for &name in names {
         let namespace = plan.namespace(name);
-        let sets = plan.knows_sets(namespace);
+        let sets = plan.knows_sets(namespace, 1);
         let key = if sets { plan.namespaces[namespace].pattern.as_str() } else { name };
         steps.entry((key, namespace)).or_default().push(name);
     }

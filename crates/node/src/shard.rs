@@ -17,7 +17,7 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use crate::kind::{Kind, Step, Stimulus, kind_of};
-use crate::lock::{Admitted, Left, Lock, Owner, Rules, Ticket, Waiter};
+use crate::lock::{Admitted, Left, Lock, Owner, Rules, Set, Ticket, Waiter};
 use crate::plan::{Plan, Seating};
 
 /// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
@@ -90,8 +90,7 @@ pub(crate) enum Refusal {
 #[derive(Debug)]
 pub(crate) struct Wish {
     pub(crate) owner: Owner,
-    pub(crate) claim: Claim,
-    pub(crate) names: Option<Box<[Box<str>]>>,
+    pub(crate) set: Option<Box<Set>>,
 }
 
 /// Counted since the node began.
@@ -199,18 +198,20 @@ impl Shard {
         };
         self.tickets += 1;
         let ticket = self.tickets;
-        let Wish { owner, claim, names } = wish;
+        let Wish { owner, set } = wish;
         let lock = &mut self.locks[index.0 as usize];
-        let rules = self.hosted[usize::from(lock.kind)].rules;
-        let asked = lock.ask_directly(ticket, rules);
-        let waiter = Waiter { owner, since: None, claim, names, waker: None };
+        let mut waiter = Waiter { owner, since: None, set, waker: None };
+        if waiter.set.is_some() {
+            waiter.since = Some(Instant::now());
+            lock.join(ticket, waiter);
+            self.go_on(index, &mut None, out);
+            return Ok((index, ticket, self.locks[index.0 as usize].fence_of(ticket)));
+        }
+        let asked = lock.ask_directly();
         let mut newcomer = Some((ticket, waiter));
         if let Some(seat) = asked {
-            let claim = match (&newcomer, rules.sets) {
-                (Some((_, waiter)), true) => waiter.claim.clone(),
-                _ => Claim::single(),
-            };
-            self.drive(index, seat, Stimulus::Request(claim), &mut newcomer, out);
+            let request = Stimulus::Request(Claim::single());
+            self.drive(index, seat, request, &mut newcomer, out);
         }
         let lock = &mut self.locks[index.0 as usize];
         if let Some((ticket, mut waiter)) = newcomer {
@@ -255,6 +256,10 @@ impl Shard {
             }
             Left::NotInside => {
                 lock.forget(ticket);
+                if rules.sets {
+                    // Others may have waited for nothing but this one.
+                    self.go_on(index, &mut None, out);
+                }
             }
         }
     }
@@ -407,7 +412,7 @@ impl Shard {
             return Ok(known);
         }
         let kind = kind_of(&spec).map_err(|_| Refusal::Permits)?;
-        let sets = self.plan.knows_sets(namespace);
+        let sets = self.plan.knows_sets(namespace, permits);
         let rules = Rules { epoch: EPOCH, handovers: self.handovers, sets };
         let listens = self.plan.listens(namespace, permits);
         self.hosted.push(Hosted { namespace, permits, seating, rules, listens, kind });
@@ -425,6 +430,17 @@ impl Shard {
         out: &mut Aftermath<'_>,
     ) {
         self.step_seat(index, seat, stimulus, newcomer, out);
+        self.go_on(index, newcomer, out);
+    }
+
+    /// Everything that is to be done at a lock of this node.
+    #[inline]
+    fn go_on(
+        &mut self,
+        index: LockIndex,
+        newcomer: &mut Option<(Ticket, Waiter)>,
+        out: &mut Aftermath<'_>,
+    ) {
         loop {
             while let Some(errand) = self.errands.pop_front() {
                 match errand {

@@ -147,3 +147,40 @@ async fn the_limit_of_locks_is_exact_and_loses_no_message_of_others() {
     assert_eq!(nodes[0].lock("own/10").await.unwrap_err(), LockError::Full);
     nodes[0].lock("own/3").within(LIMIT).await.unwrap().release().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_that_many_wait_for_do_not_bar_others() {
+    let nodes = Arc::new(group(2, "bouabdallah-laforest").await);
+    let held = nodes[0].lock("one").within(LIMIT).await.unwrap();
+    let waiter = |_| {
+        let nodes = Arc::clone(&nodes);
+        tokio::spawn(async move { nodes[0].lock("one").await.map(drop) })
+    };
+    let waiters: Vec<_> = (0..100).map(waiter).collect();
+    while nodes[0].status().waiting < 100 {
+        tokio::task::yield_now().await;
+    }
+    nodes[0].lock("two").within(LIMIT).await.unwrap().release().await;
+    // Requests that were taken back leave no seat taken.
+    for _ in 0..100 {
+        assert_eq!(nodes[1].lock("one").or_refuse().await.unwrap_err(), LockError::Taken);
+    }
+    nodes[1].lock("three").within(LIMIT).await.unwrap().release().await;
+    held.release().await;
+    for waiter in waiters {
+        tokio::time::timeout(LIMIT, waiter).await.unwrap().unwrap().unwrap();
+    }
+    nodes[1].lock("one").within(LIMIT).await.unwrap().release().await;
+    assert!(nodes.iter().all(|node| node.status().anomalies == 0));
+}
+
+#[tokio::test]
+async fn a_semaphore_can_be_in_a_namespace_of_sets() {
+    let nodes = group(2, "bouabdallah-laforest").await;
+    let (one, two) = (nodes[0].semaphore("pool", 2), nodes[1].semaphore("pool", 2));
+    let both = [one.within(LIMIT).await.unwrap(), two.within(LIMIT).await.unwrap()];
+    let third = nodes[0].semaphore("pool", 2).or_refuse().await;
+    assert_eq!(third.unwrap_err(), LockError::Taken);
+    drop(both);
+    nodes[0].semaphore("pool", 2).within(LIMIT).await.unwrap().release().await;
+}
