@@ -29,7 +29,8 @@ fn robust_group() -> Service {
 
 /// Takes both permits at the last node.
 fn take_both(service: &Service) -> [Process; 2] {
-    let holders = [(); 2].map(|()| service.lock(2, "--permits 2 pool/x", "exec sleep 1000"));
+    let holders =
+        [(); 2].map(|()| service.lock(2, "--ttl 2 --permits 2 pool/x", "exec sleep 1000"));
     wait_until("both are inside", || service.locks(0).contains("2 holders"));
     holders
 }
@@ -38,10 +39,12 @@ fn take_both(service: &Service) -> [Process; 2] {
 fn permits_come_back_when_their_node_is_killed() {
     let service = robust_group();
     service.client(0, &["status"], &[]).ends().quietly(0).says("Hi-ADSD tests every 2s");
+    let long = service.lock(0, "--ttl 3 pool/x", "true").ends();
+    long.refused(&["say a time to live (--ttl) of at most that, not of 3s"]);
     let holders = take_both(&service);
     service.nodes[2].signal("KILL");
     for member in [0, 1] {
-        service.lock(member, "--permits 2 pool/x", "true").ends().quietly(0);
+        service.lock(member, "--ttl 2 --permits 2 pool/x", "true").ends().quietly(0);
         service.nodes[member].complains("does not answer, and is taken for crashed, member c");
     }
     let status = service.client(1, &["status"], &[]).ends().quietly(0);
@@ -56,13 +59,13 @@ fn a_node_that_was_stopped_too_long_tells_its_clients_that_their_locks_are_lost(
     let service = robust_group();
     let holders = take_both(&service);
     service.nodes[2].signal("STOP");
-    service.lock(0, "--permits 2 pool/x", "true").ends().quietly(0);
+    service.lock(0, "--ttl 2 --permits 2 pool/x", "true").ends().quietly(0);
     service.nodes[2].signal("CONT");
     for holder in holders {
         assert_eq!(holder.ends().code, Some(123), "its lock is lost");
     }
     service.nodes[2].complains("this node is taken for crashed");
-    let late = service.lock(2, "--permits 2 pool/x", "true").ends();
+    let late = service.lock(2, "--ttl 2 --permits 2 pool/x", "true").ends();
     assert_eq!(late.code, Some(125), "{late:?}");
     late.complained(&["takes this node for crashed", "restart the whole group"]);
     // Other locks do not depend on the detector.

@@ -231,6 +231,6 @@ async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
     handshake::say(stream, true, &hello).await?;
     match handshake::hear(stream).await? {
         Answer::Welcome { incarnation, .. } => Ok(incarnation),
-        Answer::Refused(why) => Err(HandshakeError::Refused(why)),
+        Answer::Refused(why) | Answer::Restarted(why) => Err(HandshakeError::Refused(why)),
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use catraca_algorithms::SpecError;
 use catraca_algorithms::hi_adsd::{self, News};
+use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::detector;
 use crate::fence::MOST_HANDOVERS;
-use crate::plan::{MOST_MEMBERS, Member, Namespace, Plan};
+use crate::plan::{MOST_MEMBERS, MOST_RESOURCES, Member, Namespace, Plan};
 
 /// Where a node listens that was told nothing.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7800";
@@ -23,6 +24,8 @@ pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
 pub const CLUSTER_ALGORITHM: &str = "bertier";
 const DEFAULT_HANDOVERS: u8 = 16;
 const DEFAULT_LOCKS: usize = 1_000_000;
+/// More would not fit into any memory.
+const MOST_LOCKS: u64 = 1_000_000_000;
 
 /// What a node is told.
 ///
@@ -361,7 +364,7 @@ struct File {
     namespace: Vec<Spanned<NamespaceEntry>>,
     handovers: Option<Spanned<u64>>,
     #[serde(rename = "locks")]
-    most_locks: Option<usize>,
+    most_locks: Option<Spanned<u64>>,
     detector: Option<Spanned<DetectorEntry>>,
 }
 
@@ -383,15 +386,12 @@ impl File {
         let mut config = Config::new(&name, members);
         config.listen = self.listen.clone().map(Spanned::into_inner);
         config.group = self.group.clone().map_or(config.group, Spanned::into_inner);
-        config.most_locks = self.most_locks.unwrap_or(config.most_locks);
+        if let Some(given) = &self.most_locks {
+            config.most_locks = in_range("locks", *given.as_ref(), 1..=MOST_LOCKS)? as usize;
+        }
         if let Some(given) = &self.handovers {
-            let given = *given.as_ref();
-            config.handovers = u8::try_from(given).map_err(|_| ConfigError::Range {
-                key: "handovers",
-                given,
-                least: 0,
-                most: u64::from(MOST_HANDOVERS),
-            })?;
+            let range = 0..=u64::from(MOST_HANDOVERS);
+            config.handovers = in_range("handovers", *given.as_ref(), range)? as u8;
         }
         if let Some(entry) = &self.detector {
             config.detector = entry.as_ref().detector(config.detector)?;
@@ -430,14 +430,20 @@ impl File {
             }
             ConfigError::Namespace { pattern, .. } => namespace(pattern),
             ConfigError::NoNames => namespace(""),
-            ConfigError::Seconds { key: ACK_TIMEOUT, .. } => {
+            ConfigError::Seconds { key: ACK_TIMEOUT, .. }
+            | ConfigError::Range { key: RESOURCES, .. } => {
                 let is_it = |entry: &&Spanned<NamespaceEntry>| entry.as_ref().namespace().is_err();
                 self.namespace.iter().find(is_it).map(|entry| entry.span().start)
             }
             ConfigError::Seconds { .. } | ConfigError::Detector { .. } => {
                 self.detector.as_ref().map(|entry| entry.span().start)
             }
-            ConfigError::Range { .. } => self.handovers.as_ref().map(|given| given.span().start),
+            ConfigError::Range { key: "handovers", .. } => {
+                self.handovers.as_ref().map(|given| given.span().start)
+            }
+            ConfigError::Range { key: "locks", .. } => {
+                self.most_locks.as_ref().map(|given| given.span().start)
+            }
             _ => None,
         }
     }
@@ -467,17 +473,26 @@ impl MemberEntry {
 struct NamespaceEntry {
     names: String,
     algorithm: String,
-    resources: Option<u32>,
+    resources: Option<u64>,
     #[serde(rename = "ack-timeout")]
     ack_timeout: Option<f64>,
 }
 
 const ACK_TIMEOUT: &str = "ack-timeout";
+const RESOURCES: &str = "resources";
 
 impl NamespaceEntry {
     fn namespace(&self) -> Result<Namespace, ConfigError> {
         let usual = Namespace::new(&self.names, &self.algorithm);
-        let resources = self.resources.unwrap_or(usual.resources);
+        let resources = match self.resources {
+            None => usual.resources,
+            Some(_) if !knows_sets(&self.algorithm) => {
+                let (algorithm, parameter) = (self.algorithm.clone(), RESOURCES);
+                let error = SpecError::Parameter { algorithm, parameter };
+                return Err(ConfigError::Namespace { pattern: self.names.clone(), error });
+            }
+            Some(given) => in_range(RESOURCES, given, 1..=u64::from(MOST_RESOURCES))? as u32,
+        };
         let ack_timeout = self.ack_timeout.map(|given| seconds(ACK_TIMEOUT, given)).transpose()?;
         Ok(Namespace { resources, ack_timeout, ..usual })
     }
@@ -499,6 +514,20 @@ impl DetectorEntry {
             timeout: time("timeout", self.timeout)?.unwrap_or(usual.timeout),
             news: self.news.unwrap_or(usual.news),
         })
+    }
+}
+
+/// Whether `algorithm` is known and knows sets, or is not known at all, which is complained about
+/// elsewhere.
+fn knows_sets(algorithm: &str) -> bool {
+    registry::entry(algorithm).is_none_or(|entry| entry.parameters.contains(&RESOURCES))
+}
+
+fn in_range(key: &'static str, given: u64, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
+    let (least, most) = range.into_inner();
+    match (least..=most).contains(&given) {
+        true => Ok(given),
+        false => Err(ConfigError::Range { key, given, least, most }),
     }
 }
 
@@ -555,13 +584,22 @@ mod tests {
             ("[members]\n", "a group needs at least one member"),
             ("group='x y'", "is no name for a group"),
             ("handovers = 256", "handovers is 256, but goes from 0 to 255"),
+            ("\nlocks = 0", "line 2: locks is 0, but goes from 1 to 1000000000"),
+            (
+                "[[namespace]]\nnames='x'\nalgorithm='bouabdallah-laforest'\nresources=1000000",
+                "line 1: resources is 1000000, but goes from 1 to 65536",
+            ),
+            (
+                "[[namespace]]\nnames='x'\nalgorithm='raymond'\nresources=2",
+                "line 1: namespace 'x': 'raymond' takes no resources; leave it out",
+            ),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='nobody'",
                 "line 1: namespace 'x': there is no algorithm 'nobody'",
             ),
             (
                 "\n[detector]\ninterval=1",
-                "line 2: the detector tests every 1s but waits 5s for an answer; make interval",
+                "line 2: the detector tests every 1s but waits 10s for an answer; make interval",
             ),
             ("[detector]\ntimeout=-1", "line 1: timeout is -1, but is a time in seconds"),
             ("[detector]\nnews='slow'", "unknown variant `slow`"),

@@ -16,10 +16,10 @@ use catraca_topology::Hypercube;
 use crate::timers::Timers;
 
 /// How a detector works that was told nothing. The times are long, because a member that only
-/// pauses must not be taken for crashed.
+/// pauses must not be taken for crashed, and no client's time to live may be longer.
 pub(crate) const USUAL: hi_adsd::Config = hi_adsd::Config {
-    interval: Duration::from_secs(5),
-    timeout: Duration::from_secs(5),
+    interval: Duration::from_secs(10),
+    timeout: Duration::from_secs(10),
     news: News::Immediate,
 };
 

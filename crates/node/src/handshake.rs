@@ -51,6 +51,8 @@ pub(crate) enum Answer {
     Welcome { incarnation: u64, received: u64 },
     /// Go away, and why.
     Refused(String),
+    /// Go away: you have been restarted, and the group goes on without you.
+    Restarted(String),
 }
 
 /// Why there was no handshake.
@@ -66,6 +68,9 @@ pub(crate) enum HandshakeError {
     Silence,
     #[error("{0}")]
     Refused(String),
+    /// This node has been restarted, and the others know it.
+    #[error("{0}")]
+    Restarted(String),
 }
 
 /// Sends the magic and `hello`, or an answer without the magic.

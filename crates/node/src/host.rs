@@ -4,8 +4,8 @@
 //! So a lock whose token is here costs no task switch and no message.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -75,11 +75,30 @@ pub(crate) struct Host {
     pub(crate) timers: Timers<TimerPlace>,
     /// In groups that want to know which members have crashed.
     pub(crate) detector: Option<Detector>,
+    standing: Standing,
     /// Locks have been lost: the node has stopped, or the others go on without it.
     pub(crate) losses: Notify,
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     anomalies: AtomicU64,
+}
+
+/// Whether a node may hand out locks.
+///
+/// Only once every other member has been there: a member of which the others know an earlier run
+/// would give away what they hold, and any of them tells it so.
+struct Standing {
+    is_whole: AtomicBool,
+    /// Why this node does not belong to its group any more.
+    cast_out: OnceLock<String>,
+    changed: Notify,
+}
+
+impl Standing {
+    fn in_group_of(members: usize) -> Self {
+        let is_whole = AtomicBool::new(members == 1);
+        Standing { is_whole, cast_out: OnceLock::new(), changed: Notify::new() }
+    }
 }
 
 /// Limits and habits of one node.
@@ -106,6 +125,7 @@ impl Host {
             detector: plan
                 .has_detector()
                 .then(|| Detector::new(plan.me, plan.members.len(), plan.detector)),
+            standing: Standing::in_group_of(plan.members.len()),
             losses: Notify::new(),
             shards: (0..SHARDS).map(shard).collect(),
             hasher,
@@ -202,12 +222,57 @@ impl Host {
         self.settle(out);
     }
 
-    /// There is a new connection: the detector begins when every member has been there.
+    /// There is a new connection. When every member has been there, the group begins.
     pub(crate) fn connected(&self) {
-        let Some(detector) = &self.detector else { return };
-        if self.links.0.iter().flatten().all(|link| link.incarnation().is_some()) {
-            self.act_on(detector.begin());
+        if self.is_whole()
+            || !self.links.0.iter().flatten().all(|link| link.incarnation().is_some())
+        {
+            return;
         }
+        if !self.standing.is_whole.swap(true, Ordering::AcqRel) {
+            tracing::info!("all members have been here: locks are handed out");
+            if let Some(detector) = &self.detector {
+                self.act_on(detector.begin());
+            }
+            self.standing.changed.notify_waiters();
+        }
+    }
+
+    /// Whether every other member has been there once.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.standing.is_whole.load(Ordering::Acquire)
+    }
+
+    /// Waits until every other member has been there once. An error says why this node does not
+    /// belong to its group any more.
+    pub(crate) async fn whole(&self) -> Result<(), String> {
+        loop {
+            let changed = self.standing.changed.notified();
+            if self.is_whole() {
+                return Ok(());
+            }
+            if let Some(why) = self.standing.cast_out.get() {
+                return Err(why.clone());
+            }
+            changed.await;
+        }
+    }
+
+    /// Another member has said that this node does not belong to the group any more.
+    pub(crate) fn cast_out(&self, why: &str) {
+        if self.standing.cast_out.set(why.to_string()).is_ok() {
+            tracing::error!(why, "this node hands out nothing");
+            self.standing.changed.notify_waiters();
+        }
+    }
+
+    /// A member that is not connected, if there is one.
+    pub(crate) fn missing(&self) -> Option<&str> {
+        let links = self.links.0.iter().enumerate();
+        let down =
+            |(_, link): &(usize, &Option<Link>)| link.as_ref().is_some_and(|link| !link.is_up());
+        let member = links.filter(down).map(|(member, _)| member).next()?;
+        Some(&self.plan.members[member].name)
     }
 
     /// Does what the detector asks for.

@@ -36,7 +36,7 @@ pub use client::{Client, ClientError, Event};
 pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_ALGORITHM};
 pub use name::{LONGEST_NAME, LockName, NameError};
 pub use node::{Node, StartError};
-pub use plan::{MOST_MEMBERS, MOST_PERMITS, MOST_SETS, Member, Namespace};
+pub use plan::{MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace};
 pub use protocol::{
     Denial, DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Wait,
     Who,

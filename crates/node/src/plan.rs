@@ -7,12 +7,18 @@ use catraca_algorithms::{Spec, SpecError, hi_adsd, registry};
 use catraca_core::{NodeId, ResourceId};
 use catraca_topology::ClusterShape;
 
+use crate::name::LockName;
+use crate::shard::Key;
+
 /// The most members of a group.
 pub const MOST_MEMBERS: usize = 64;
 /// The most permits of a semaphore.
 pub const MOST_PERMITS: u32 = 64;
 /// The algorithm of semaphores in namespaces whose own lets one in at a time.
 const SEMAPHORES: &str = "raymond-k";
+/// The most resources that names of sets are put into: the token that knows of all of them must fit
+/// into a frame.
+pub const MOST_RESOURCES: u32 = 65_536;
 /// Into how many resources the names of sets are put, unless somebody says otherwise.
 const DEFAULT_RESOURCES: u32 = 1024;
 /// How many sets of one namespace, with nothing in common, the clients of one node hold or await at
@@ -180,6 +186,13 @@ impl Plan {
             .then(|| ClusterShape::Members(labels.into_iter().map(of_label).collect()))
     }
 
+    /// Whether there can be such an instance: what other members say is not believed blindly.
+    pub(crate) fn can_have(&self, key: Key<'_>) -> bool {
+        let is_pattern = |namespace: &Namespace| namespace.pattern == key.name;
+        let is_name = LockName::new(key.name).is_ok() || self.namespaces.iter().any(is_pattern);
+        is_name && (1..=MOST_PERMITS).contains(&key.permits)
+    }
+
     /// Checks that every namespace's algorithm can run in this group.
     pub(crate) fn check(&self) -> Result<(), (usize, SpecError)> {
         for namespace in 0..self.namespaces.len() {
@@ -313,6 +326,21 @@ pub(crate) mod tests {
         let clusters = plan.spec(0, 1, plan.seating(0, 1, 3)).clusters.unwrap();
         assert_eq!(clusters.to_string(), "1,3|0,2");
         assert_eq!(plan.check(), Ok(()));
+    }
+
+    #[test]
+    fn locks_that_cannot_be_are_not_believed_in() {
+        let plan = plan(3, 0, "bouabdallah-laforest");
+        for (name, permits, can_be) in [
+            ("a", 1, true),
+            ("*", 1, true),
+            ("a", 0, false),
+            ("a", u32::MAX, false),
+            ("a b", 1, false),
+            (&"a".repeat(4000), 1, false),
+        ] {
+            assert_eq!(plan.can_have(Key { name, permits }), can_be, "{name} {permits}");
+        }
     }
 
     #[test]

@@ -58,6 +58,24 @@ pub enum LockError {
     /// A member has not taken messages for long.
     #[error("member '{0}' is too far behind to begin anything new; see 'catraca status'")]
     Behind(String),
+    /// It did not come at once, and that may be because a member is not there.
+    #[error(
+        "nobody at this node has the lock, but member '{0}' does not answer; see 'catraca status'"
+    )]
+    Silent(String),
+    /// A client that could go on after the group has taken its node for crashed.
+    #[error(
+        "this group takes a silent member for crashed after {timeout:?}: say a time to live (--ttl) of at most that, not of {ttl:?}"
+    )]
+    LongTtl {
+        /// The client's.
+        ttl: Duration,
+        /// The detector's.
+        timeout: Duration,
+    },
+    /// The node does not belong to its group any more.
+    #[error("{0}")]
+    CastOut(String),
     /// The others go on without this member.
     #[error(
         "member '{0}' takes this node for crashed, and the group goes on without it; restart the whole group"
@@ -121,8 +139,8 @@ impl<'a> Request<'a> {
     /// if that is a client of this node, and otherwise as soon as the member where it is says so.
     ///
     /// A lock that is free comes when the group's algorithm brings it. If neither happens within
-    /// [`ANSWER_TIME`], because a member does not answer or the lock is on its way to somebody
-    /// else, this is [`LockError::Taken`] too. For a semaphore that is always the way to learn that
+    /// [`ANSWER_TIME`], because the lock is on its way to somebody else, this is
+    /// [`LockError::Taken`] too, or [`LockError::Silent`] if a member is not connected. For a semaphore that is always the way to learn that
     /// others have all of its permits: members are not counted at one instant, so their counts
     /// could not be added up.
     pub fn or_refuse(self) -> Self {
@@ -142,6 +160,9 @@ impl<'a> Request<'a> {
         let name = LockName::new(name)?.as_str();
         let plan = &self.running.host.plan;
         self.check_permits()?;
+        if !self.running.host.is_whole() {
+            return Ok(None);
+        }
         let key = Key { name, permits: self.permits };
         if plan.knows_sets(plan.namespace(name), self.permits) {
             return Ok(None);
@@ -176,9 +197,17 @@ impl<'a> Request<'a> {
                         () = self.held_elsewhere() => Err(LockError::Taken),
                     }
                 };
-                tokio::time::timeout(limit, answered).await.unwrap_or(Err(LockError::Taken))
+                tokio::time::timeout(limit, answered)
+                    .await
+                    .unwrap_or_else(|_| Err(self.no_answer()))
             }
         }
+    }
+
+    /// What it means that nothing was heard in time.
+    fn no_answer(&self) -> LockError {
+        let missing = self.running.host.missing();
+        missing.map_or(LockError::Taken, |member| LockError::Silent(member.to_string()))
     }
 
     /// Returns when another member has said that somebody there has one of the locks; otherwise
@@ -190,8 +219,13 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Takes several locks. Dropping the future gives everything back.
+    /// Takes what could not be asked for at once: several locks, or a lock of a group that is not
+    /// whole yet. Dropping the future gives everything back.
     async fn take_all(self) -> Result<Guard, LockError> {
+        self.running.host.whole().await.map_err(LockError::CastOut)?;
+        if let Some(waiting) = self.begin()? {
+            return Ok(Guard::of(self.running, waiting.await?));
+        }
         let plan = &self.running.host.plan;
         let names = self.sorted()?;
         // Nothing of this request is held yet: these are others.
@@ -231,7 +265,7 @@ impl<'a> Request<'a> {
                 }
             }
             Err(Refusal::Permits) => Err(LockError::Seats(key.permits, key.name.to_string())),
-            Err(Refusal::Full | Refusal::NoSuchSeat) => Err(LockError::Full),
+            Err(Refusal::Full | Refusal::NoSuchSeat | Refusal::NoSuchLock) => Err(LockError::Full),
         }
     }
 

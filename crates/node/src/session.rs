@@ -153,6 +153,7 @@ impl Session {
         wait: Wait,
     ) -> Result<Guard, LockError> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.check_ttl(&names, permits)?;
         let names = match names.as_slice() {
             [name] => Names::One(name),
             names => Names::All(names),
@@ -162,6 +163,19 @@ impl Session {
             Wait::Endless => request.await,
             Wait::Millis(limit) => request.within(Duration::from_millis(limit)).await,
             Wait::Not => request.or_refuse().await,
+        }
+    }
+
+    /// What the group gives away when it takes this node for crashed must not be used any more then,
+    /// and the client finds out by its time to live.
+    fn check_ttl(&self, names: &[&str], permits: u32) -> Result<(), LockError> {
+        let host = &self.running.host;
+        let (Some(ttl), Some(detector)) = (self.ttl, &host.detector) else { return Ok(()) };
+        let timeout = detector.config.timeout;
+        let listens = |name: &&str| host.plan.listens(host.plan.namespace(name), permits);
+        match ttl > timeout && names.iter().any(listens) {
+            true => Err(LockError::LongTtl { ttl, timeout }),
+            false => Ok(()),
         }
     }
 
@@ -248,9 +262,12 @@ fn denial(error: LockError) -> Denial {
     match error {
         LockError::Taken => Denial::Taken,
         LockError::TimedOut => Denial::TimedOut,
-        LockError::Full | LockError::Behind(_) | LockError::Excluded(_) | LockError::Stopped => {
-            Denial::Node(error.to_string())
-        }
+        LockError::Full
+        | LockError::Behind(_)
+        | LockError::Silent(_)
+        | LockError::CastOut(_)
+        | LockError::Excluded(_)
+        | LockError::Stopped => Denial::Node(error.to_string()),
         _ => Denial::Input(error.to_string()),
     }
 }

@@ -84,6 +84,8 @@ pub(crate) enum Refusal {
     Permits,
     /// A message to a seat that this node does not have.
     NoSuchSeat,
+    /// A message about a lock that cannot be.
+    NoSuchLock,
 }
 
 /// What somebody asks for.
@@ -280,7 +282,8 @@ impl Shard {
         let index = match self.find(letter.key, hash) {
             Some(index) => index,
             // Nobody may lose a message: the sender's own limit bounds what it begins.
-            None => self.create(letter.key, hash, out)?,
+            None if self.plan.can_have(letter.key) => self.create(letter.key, hash, out)?,
+            None => return Err(Refusal::NoSuchLock),
         };
         let lock = &self.locks[index.0 as usize];
         let seating = Seating { home: lock.home, ..self.hosted[usize::from(lock.kind)].seating };

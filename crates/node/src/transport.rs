@@ -80,9 +80,9 @@ impl Transport {
         })
         .await?;
         let checked = match (&hello.caller, hello.version) {
-            (_, version) if version != VERSION => Err(format!(
+            (_, version) if version != VERSION => Err(Answer::Refused(format!(
                 "you speak version {version} and I speak version {VERSION}; run the same release on both"
-            )),
+            ))),
             (Caller::Client, _) => Ok(None),
             (Caller::Member(introduction), _) => self.check(introduction).map(Some),
         };
@@ -96,9 +96,9 @@ impl Transport {
             }
             (Ok(Some(member)), Caller::Member(introduction)) => (member, introduction),
             (Ok(Some(_)), Caller::Client) => return Ok(()),
-            (Err(why), _) => {
-                handshake::say(&mut stream, false, &Answer::Refused(why.clone())).await?;
-                return Err(HandshakeError::Refused(why));
+            (Err(answer), caller) => {
+                handshake::say(&mut stream, false, &answer).await?;
+                return Err(self.turned_away(&caller, answer));
             }
         };
         let Some(link) = self.host.links.to(member) else { return Ok(()) };
@@ -110,40 +110,54 @@ impl Transport {
         Ok(())
     }
 
+    /// Keeps in mind that a member was turned away, for those who ask how the links are.
+    fn turned_away(&self, caller: &Caller, answer: Answer) -> HandshakeError {
+        let (Answer::Refused(why) | Answer::Restarted(why)) = answer else {
+            return HandshakeError::Stranger;
+        };
+        if let Caller::Member(Introduction { from, .. }) = caller {
+            let members = &self.host.plan.members;
+            let member = members.iter().position(|member| member.name == *from);
+            if let Some(link) = member.and_then(|member| self.host.links.to(member)) {
+                link.refuse(why.clone());
+            }
+        }
+        HandshakeError::Refused(why)
+    }
+
     /// Which member calls, if it is one of ours and means us.
-    fn check(&self, introduction: &Introduction) -> Result<usize, String> {
+    fn check(&self, introduction: &Introduction) -> Result<usize, Answer> {
+        let refused = |why: String| Err(Answer::Refused(why));
         let Introduction { group, from, to, incarnation, plan, known, .. } = introduction;
         let members = &self.host.plan.members;
         let me = &members[self.host.plan.me].name;
         if *group != self.identity.group {
-            return Err(format!("I am in group '{}', not in '{group}'", self.identity.group));
+            return refused(format!("I am in group '{}', not in '{group}'", self.identity.group));
         }
         if to != me {
-            return Err(format!(
+            return refused(format!(
                 "I am member '{me}', not '{to}'; check the addresses of the members"
             ));
         }
         let Some(member) = members.iter().position(|member| member.name == *from) else {
-            return Err(format!("group '{group}' has no member '{from}'"));
+            return refused(format!("group '{group}' has no member '{from}'"));
         };
         if member >= self.host.plan.me {
-            return Err(format!("'{from}' is to be called by '{me}', not the other way round"));
+            return refused(format!("'{from}' is to be called by '{me}', not the other way round"));
         }
         if *plan != self.host.plan.digest() {
-            return Err(format!(
+            return refused(format!(
                 "'{from}' and '{me}' have different members or namespaces in their configurations; make them equal"
             ));
         }
         if known.is_some_and(|known| known != self.identity.incarnation) {
-            return Err(restarted(me));
+            let why = restarted(me);
+            self.host.cast_out(&why);
+            return refused(why);
         }
         let before = self.host.links.to(member).and_then(Link::incarnation);
         if before.is_some_and(|before| before != *incarnation) {
-            let why = restarted(from);
-            if let Some(link) = self.host.links.to(member) {
-                link.refuse(why.clone());
-            }
-            return Err(why);
+            return Err(Answer::Restarted(restarted(from)));
         }
         Ok(member)
     }
@@ -162,7 +176,10 @@ impl Transport {
                 }
                 Err(error) => {
                     let why = error.to_string();
-                    if matches!(error, HandshakeError::Refused(_)) {
+                    if let HandshakeError::Restarted(_) = error {
+                        self.host.cast_out(&why);
+                    }
+                    if matches!(error, HandshakeError::Refused(_) | HandshakeError::Restarted(_)) {
                         // It goes on refusing until somebody has read this; once is enough.
                         if refusal != why {
                             tracing::error!(member = %name, %why, "this member refuses us");
@@ -203,6 +220,7 @@ impl Transport {
         handshake::say(&mut stream, true, &hello).await?;
         match handshake::hear(&mut stream).await? {
             Answer::Refused(why) => Err(HandshakeError::Refused(why)),
+            Answer::Restarted(why) => Err(HandshakeError::Restarted(why)),
             Answer::Welcome { incarnation, .. }
                 if known.is_some_and(|known| known != incarnation) =>
             {
