@@ -27,6 +27,7 @@ mod request;
 mod session;
 mod shard;
 mod timers;
+mod told;
 mod transport;
 
 pub use client::{Client, ClientError, Event};

@@ -15,6 +15,7 @@ use crate::desk::Desk;
 use crate::handshake::{self, Answer, Caller, HandshakeError, Hello, Introduction, VERSION};
 use crate::host::Host;
 use crate::link::{Link, LinkError};
+use crate::told::Told;
 
 /// A handshake takes no longer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,15 +44,15 @@ pub(crate) struct Transport {
 impl Transport {
     /// Answers every call.
     pub(crate) async fn answer(self, listener: TcpListener, desk: Arc<Desk>) {
-        let last = Arc::new(Mutex::new(None));
+        let told = Arc::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let (transport, desk) = (self.clone(), Arc::clone(&desk));
-                    let last = Arc::clone(&last);
+                    let told = Arc::clone(&told);
                     tokio::spawn(async move {
                         if let Err(error) = transport.receive(stream, desk).await {
-                            turned_away(from, error.to_string(), &last);
+                            turned_away(from, error.to_string(), &told);
                         }
                     });
                 }
@@ -145,21 +146,21 @@ impl Transport {
         let Some(link) = self.host.links.to(member) else { return };
         let name = &self.host.plan.members[member].name;
         let mut pause = FIRST_PAUSE;
-        let mut refusal = String::new();
+        let mut told = Told::default();
         loop {
             match in_time(self.call(member, link)).await {
                 Ok((stream, incarnation, received)) => {
                     pause = FIRST_PAUSE;
+                    told = Told::default();
                     self.converse(member, link, stream, incarnation, received).await;
                 }
                 Err(error) => {
                     let why = error.to_string();
                     if matches!(error, HandshakeError::Refused(_)) {
                         // It goes on refusing until somebody has read this; once is enough.
-                        if refusal != why {
+                        if told.is_news(why.clone()) {
                             tracing::error!(member = %name, %why, "this member refuses us");
                         }
-                        refusal.clone_from(&why);
                         link.refuse(why);
                         pause = LONGEST_PAUSE;
                     } else {
@@ -251,15 +252,14 @@ impl Transport {
 }
 
 /// Tells the operator who was turned away. Members try again every second: the same reason from the
-/// same machine as last time is told only to those who want to know everything.
-fn turned_away(from: SocketAddr, why: String, last: &Mutex<Option<(IpAddr, String)>>) {
-    let this = Some((from.ip(), why.clone()));
-    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    if *last == this {
-        return tracing::debug!(%from, %why, "a call was not answered again");
+/// same machine is told only once, but to those who want to know everything.
+fn turned_away(from: SocketAddr, why: String, told: &Mutex<Told<(IpAddr, String)>>) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.is_news((from.ip(), why.clone())) {
+        tracing::warn!(%from, %why, "a call was not answered");
+    } else {
+        tracing::debug!(%from, %why, "a call was not answered again");
     }
-    *last = this;
-    tracing::warn!(%from, %why, "a call was not answered");
 }
 
 /// Writes what could not be written at once, and tells the other side now and then what has come.
