@@ -15,6 +15,8 @@ mod frame;
 mod handshake;
 mod host;
 mod kind;
+#[cfg(test)]
+mod limits;
 mod link;
 mod listing;
 mod lock;

@@ -76,7 +76,7 @@ impl Running {
 /// # }
 /// ```
 pub struct Node {
-    running: Arc<Running>,
+    pub(crate) running: Arc<Running>,
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }

@@ -15,7 +15,7 @@ use crate::protocol::{Denial, Tell, Wait, Who};
 use crate::request::{Guard, LockError, Names, Request};
 
 /// A session has at most so many requests at a time.
-const MOST_REQUESTS: usize = 100_000;
+pub(crate) const MOST_REQUESTS: usize = 100_000;
 /// A time to live is not shorter, as it could not be kept up, and not longer, as it would be none.
 const TTL_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
@@ -25,13 +25,18 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const LONGEST_LABEL: usize = 255;
 
 /// A node has at most so many sessions.
-const MOST_SESSIONS: usize = 100_000;
+pub(crate) const MOST_SESSIONS: usize = 100_000;
 /// So many words can wait for a client to read them: for each of its requests that it was granted,
 /// once more after it came back, and that it was released; and what it asked for besides.
 pub(crate) const MOST_WORDS: usize = 4 * MOST_REQUESTS;
 
 /// Where a session's words go while its client is connected.
 pub(crate) type Voice = mpsc::Sender<Tell>;
+
+/// How many words wait to be read.
+pub(crate) fn unread(voice: &Voice) -> usize {
+    voice.max_capacity() - voice.capacity()
+}
 
 enum Pending {
     /// The task that waits for the locks.
@@ -101,6 +106,12 @@ impl Session {
         let deadline = state.deadline.filter(|deadline| Instant::now() < *deadline && !state.over);
         state.over |= deadline.is_none();
         deadline
+    }
+
+    /// How many words wait for the client.
+    #[cfg(test)]
+    pub(crate) fn unread(&self) -> usize {
+        self.state().voice.as_ref().map_or(0, unread)
     }
 
     fn say(&self, tell: Tell) {
@@ -250,7 +261,8 @@ impl Sessions {
         who: Who,
         ttl: Option<Duration>,
     ) -> Option<Arc<Session>> {
-        if self.count() >= MOST_SESSIONS {
+        let mut open = self.open();
+        if open.len() >= MOST_SESSIONS {
             return None;
         }
         let owner = Owner(self.last.fetch_add(1, Ordering::Relaxed) + 1);
@@ -262,7 +274,8 @@ impl Sessions {
         let state = State { requests, voice: None, deadline, watch: None, over: false };
         let running = Arc::clone(running);
         let session = Arc::new(Session { owner, who, ttl, running, state: Mutex::new(state) });
-        self.open().insert(owner, Arc::clone(&session));
+        open.insert(owner, Arc::clone(&session));
+        drop(open);
         if deadline.is_some() {
             let watch = tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
             session.state().watch = Some(watch.abort_handle());

@@ -18,7 +18,7 @@ use crate::link::{Link, LinkError};
 use crate::told::Told;
 
 /// A handshake takes no longer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// From one attempt to dial to the next, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -84,7 +84,8 @@ impl Transport {
                 let welcome =
                     Answer::Welcome { incarnation: self.identity.incarnation, received: 0 };
                 handshake::say(&mut stream, false, &welcome).await?;
-                desk.serve(stream).await;
+                let (reader, writer) = stream.into_split();
+                desk.serve(reader, writer).await;
                 return Ok(());
             }
             (Ok(Some(member)), Caller::Member(introduction)) => (member, introduction),
