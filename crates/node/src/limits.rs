@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use catraca_core::NodeId;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -312,6 +313,27 @@ async fn a_member_that_comes_back_with_everything_is_not_behind() {
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     link.connect(Arc::new(stream), 1, posted).unwrap();
     assert!(!link.is_full());
+}
+
+#[tokio::test]
+async fn whoever_calls_and_is_called_is_asked_whether_it_is_still_there() {
+    let (configs, listeners) = pair().await;
+    let mut nodes = Vec::new();
+    for (config, listener) in configs.into_iter().zip(listeners) {
+        nodes.push(Node::start_at(config, listener).await.unwrap());
+    }
+    for (node, other) in nodes.iter().zip([1, 0]) {
+        let link = node.running.host.links.to(other).unwrap();
+        until("they are connected", || link.stream().is_some()).await;
+        let stream = link.stream().unwrap();
+        let socket = SockRef::from(&*stream);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(5));
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+        #[cfg(target_os = "linux")]
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(25)));
+    }
 }
 
 /// How long somebody is listened to that says a byte of `words` now and then.
