@@ -5,6 +5,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 
 use support::Folder;
 use support::service::{Process, Service, addresses};
@@ -157,6 +158,20 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     service.nodes[0].complains("does not speak catraca's language");
     service.nodes[0].complains("2147483648 bytes was announced");
     service.lock(0, "x", "true").ends().quietly(0);
+}
+
+#[test]
+fn a_node_has_as_many_connections_as_the_system_lets_it() {
+    let (folder, address) = (Folder::new(), addresses(1).remove(0));
+    let mut modest = Command::new("sh");
+    modest.args(["-c", "ulimit -Sn 64 && exec \"$0\" node --listen \"$1\""]);
+    modest.args([env!("CARGO_BIN_EXE_catraca"), &address]);
+    let node = Process::start(modest);
+    node.says("listens at");
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    folder.run(&["lock", "--node", &address, "x", "--", "true"]).quietly(0);
+    assert!(!node.stderr().contains("a call could not be taken"), "{}", node.stderr());
+    drop(silent);
 }
 
 #[test]

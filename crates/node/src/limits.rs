@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use catraca_core::NodeId;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -69,10 +70,12 @@ async fn say(to: &mut (impl AsyncWrite + Unpin), ask: &Ask) {
 }
 
 async fn hear(from: &mut (impl AsyncRead + Unpin)) -> Tell {
-    let length = from.read_u32_le().await.unwrap();
-    let mut body = vec![0; length as usize];
-    from.read_exact(&mut body).await.unwrap();
-    frame::read(&body).unwrap()
+    let hearing = async {
+        let mut body = vec![0; from.read_u32_le().await.unwrap() as usize];
+        from.read_exact(&mut body).await.unwrap();
+        frame::read(&body).unwrap()
+    };
+    tokio::time::timeout(LIMIT, hearing).await.expect("something is said")
 }
 
 #[tokio::test]
@@ -363,10 +366,16 @@ async fn who_says_nothing_or_too_little_is_cut_off() {
 
 #[tokio::test]
 async fn many_that_say_nothing_disturb_nobody() {
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
     let node = alone().await;
-    let mut silent = Vec::new();
-    for _ in 0..2000 {
-        silent.push(TcpStream::connect(node.address()).await.unwrap());
-    }
-    visit(&node, "x").await;
+    let serving = async {
+        let mut silent = Vec::new();
+        for _ in 0..2000 {
+            silent.push(TcpStream::connect(node.address()).await.unwrap());
+        }
+        visit(&node, "x").await;
+    };
+    tokio::time::timeout(LIMIT, serving).await.expect("somebody is served");
 }
