@@ -5,6 +5,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 
 use support::Folder;
 use support::service::{Process, Service, addresses};
@@ -160,6 +161,20 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
 }
 
 #[test]
+fn a_node_has_as_many_connections_as_the_system_lets_it() {
+    let (folder, address) = (Folder::new(), addresses(1).remove(0));
+    let mut modest = Command::new("sh");
+    modest.args(["-c", "ulimit -Sn 64 && exec \"$0\" node --listen \"$1\""]);
+    modest.args([env!("CARGO_BIN_EXE_catraca"), &address]);
+    let node = Process::start(modest);
+    node.says("listens at");
+    let silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    folder.run(&["lock", "--node", &address, "x", "--", "true"]).quietly(0);
+    assert!(!node.stderr().contains("a call could not be taken"), "{}", node.stderr());
+    drop(silent);
+}
+
+#[test]
 fn members_of_different_groups_refuse_each_other_and_say_so() {
     let (folder, addresses) = (Folder::new(), addresses(2));
     let list = format!("a={},b={}", addresses[0], addresses[1]);
@@ -170,10 +185,10 @@ fn members_of_different_groups_refuse_each_other_and_say_so() {
     let (a, b) = (start("a", "one"), start("b", "two"));
     a.complains("this member refuses us, member b, why I am in group 'two', not in 'one'");
     b.complains("I am in group 'two', not in 'one'");
-    folder
-        .run(&["status", "--node", &addresses[0]])
-        .quietly(0)
-        .says("refused: I am in group 'two', not in 'one'");
+    for address in &addresses {
+        let status = folder.run(&["status", "--node", address]).quietly(0);
+        status.says("refused: I am in group 'two', not in 'one'");
+    }
 }
 
 #[test]
@@ -198,4 +213,34 @@ fn a_restarted_member_is_refused_and_the_others_say_so() {
     let again = service.node(1, &[]);
     service.nodes[0].complains("this member refuses us, member b");
     again.complains("member 'b' has been restarted");
+    let status = |member: usize| service.client(member, &["status"], &[]).ends().quietly(0);
+    status(0).says("refused: member 'b' has been restarted");
+    // Whatever it is asked for, somebody may hold it: it hands out nothing.
+    for flags in ["", "-n ", "-w 60 "] {
+        for name in ["x", "y", "z"] {
+            let ran = service.lock(1, &format!("{flags}{name}"), "true").ends();
+            assert_eq!(ran.code, Some(125), "{ran:?}");
+            ran.complained(&["member 'b' has been restarted", "restart the whole group"]);
+        }
+    }
+}
+
+#[test]
+fn a_group_that_is_not_whole_hands_out_nothing_and_says_who_is_missing() {
+    let (folder, addresses) = (Folder::new(), addresses(2));
+    let list = format!("a={},b={}", addresses[0], addresses[1]);
+    let start =
+        |name| Process::start(folder.command(&["node", "--name", name, "--members", &list]));
+    let first = start("a");
+    first.says("listens at");
+    let lock = ["lock", "--node", &addresses[0]];
+    for name in ["x", "y", "z"] {
+        let ran = folder.run(&[&lock[..], &["-n", name, "--", "true"]].concat());
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        ran.complained(&["member 'b' does not answer"]);
+    }
+    let waits = Process::start(folder.command(&[&lock[..], &["x", "--", "true"]].concat()));
+    let _second = start("b");
+    waits.ends().quietly(0);
+    first.complains("all members have been here");
 }

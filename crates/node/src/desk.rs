@@ -4,10 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::coop;
 
 use crate::frame;
 use crate::inquiry;
@@ -16,12 +15,12 @@ use crate::lock::Owner;
 use crate::node::Running;
 use crate::protocol::{Ask, Denial, Listing, Tell};
 use crate::request::MOST_NAMES;
-use crate::session::{MOST_WORDS, Session, Voice};
+use crate::session::{MOST_WORDS, Session, Voice, unread};
 
 /// So many lines of a listing go into one frame: names and labels are at most 255 characters long.
 const LINES_PER_FRAME: usize = 256;
 /// With so many words unread, nothing more is heard from a client.
-const MOST_UNREAD: usize = 1024;
+pub(crate) const MOST_UNREAD: usize = 1024;
 
 /// Where clients are served.
 pub(crate) struct Desk {
@@ -34,12 +33,16 @@ impl Desk {
     }
 
     /// Serves one client until it hangs up.
-    pub(crate) async fn serve(&self, stream: TcpStream) {
-        let (reader, writer) = stream.into_split();
+    pub(crate) async fn serve(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Unpin + Send + 'static,
+    ) {
         let (voice, words) = mpsc::channel(MOST_WORDS);
-        let writing = tokio::spawn(write(writer, words));
+        let taken = Arc::new(Notify::new());
+        let writing = tokio::spawn(write(writer, words, Arc::clone(&taken)));
         let mut session = None;
-        if let Err(error) = self.listen(reader, &voice, &mut session).await {
+        if let Err(error) = self.listen(reader, &voice, &taken, &mut session).await {
             tracing::debug!(%error, "a client went away");
         }
         if let Some(session) = session
@@ -54,8 +57,9 @@ impl Desk {
 
     async fn listen(
         &self,
-        mut reader: OwnedReadHalf,
+        mut reader: impl AsyncRead + Unpin,
         voice: &Voice,
+        taken: &Notify,
         session: &mut Option<Arc<Session>>,
     ) -> io::Result<()> {
         let mut bytes = Vec::new();
@@ -67,11 +71,13 @@ impl Desk {
             let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
             while let Some((body, after)) = frame::split(rest).map_err(invalid)? {
                 let ask: Ask = frame::read(body).map_err(invalid)?;
-                // A client that does not read what it is told is not listened to.
-                if voice.reserve_many(MOST_WORDS - MOST_UNREAD).await.is_err() {
+                rest = after;
+                // A client that does not read what it is told is not listened to. Lists are long:
+                // there is never more than one on its way.
+                let most = if matches!(ask, Ask::Locks { .. }) { 0 } else { MOST_UNREAD };
+                if !catches_up(voice, taken, most).await {
                     return Ok(());
                 }
-                rest = after;
                 if let Some(tell) = self.answer(ask, voice, session).await {
                     // The writer may be gone; then the reader notices too.
                     let _ = voice.try_send(tell);
@@ -160,9 +166,31 @@ fn in_parts(mut listing: Listing, voice: &Voice) -> Tell {
     Tell::Locks { part: listing, is_last: true }
 }
 
-async fn write(mut writer: OwnedWriteHalf, mut words: mpsc::Receiver<Tell>) {
+/// Waits until no more than `most` words are unread. Returns false if nobody will read them.
+///
+/// It does not wait for room in the channel: whoever does that is given all the room there is, and
+/// what the session has to say meanwhile would be lost.
+async fn catches_up(voice: &Voice, taken: &Notify, most: usize) -> bool {
+    // A client with much to say leaves others their turn.
+    coop::consume_budget().await;
+    while unread(voice) > most {
+        tokio::select! {
+            () = taken.notified() => {}
+            () = voice.closed() => break,
+        }
+    }
+    !voice.is_closed()
+}
+
+/// Writes what there is to say, and lets `taken` know of every word that it begins with.
+async fn write(
+    mut writer: impl AsyncWrite + Unpin,
+    mut words: mpsc::Receiver<Tell>,
+    taken: Arc<Notify>,
+) {
     let mut bytes = Vec::new();
     while let Some(tell) = words.recv().await {
+        taken.notify_one();
         bytes.clear();
         if let Err(error) = frame::write(&tell, &mut bytes) {
             tracing::warn!(%error, "an answer is too long");

@@ -17,6 +17,8 @@ mod handshake;
 mod host;
 mod inquiry;
 mod kind;
+#[cfg(test)]
+mod limits;
 mod link;
 mod listing;
 mod lock;
@@ -29,6 +31,7 @@ mod request;
 mod session;
 mod shard;
 mod timers;
+mod told;
 mod transport;
 
 pub use catraca_algorithms::hi_adsd;

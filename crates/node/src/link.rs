@@ -18,7 +18,7 @@ const FRAMES_PER_RECEIPT: u64 = 64;
 /// would go on acknowledging each other's acknowledgements.
 const RECEIPTS_PER_RECEIPT: u64 = 1024;
 /// A member that takes nothing for long gets no new requests when so much waits for it.
-const MOST_PENDING: usize = 64 << 20;
+pub(crate) const MOST_PENDING: usize = 64 << 20;
 
 /// How a link is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,6 +183,7 @@ impl Link {
         let mut receiving = hold(&self.receiving);
         let mut sending = hold(&self.sending);
         sending.outgoing.begin_again(peer_received)?;
+        self.pending.store(sending.outgoing.pending(), Ordering::Relaxed);
         receiving.incarnation = Some(incarnation);
         receiving.connection += 1;
         let number = receiving.connection;

@@ -16,7 +16,7 @@ use crate::host::{Habits, Host};
 use crate::inquiry::Inquiries;
 use crate::listing;
 use crate::protocol::{Listing, Status};
-use crate::request::{Names, Request};
+use crate::request::{LockError, Names, Request};
 use crate::session::{self, Sessions};
 use crate::transport::{self, Identity, Transport};
 
@@ -76,7 +76,7 @@ impl Running {
 /// # }
 /// ```
 pub struct Node {
-    running: Arc<Running>,
+    pub(crate) running: Arc<Running>,
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -137,6 +137,12 @@ impl Node {
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Waits until the node has been connected to every other member. Before that it hands out
+    /// nothing: requests wait.
+    pub async fn ready(&self) -> Result<(), LockError> {
+        self.running.host.whole().await.map_err(LockError::CastOut)
     }
 
     /// Asks for the lock `name`; await it to be inside.

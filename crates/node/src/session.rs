@@ -15,7 +15,7 @@ use crate::protocol::{Denial, Tell, Wait, Who};
 use crate::request::{Guard, LockError, Names, Request};
 
 /// A session has at most so many requests at a time.
-const MOST_REQUESTS: usize = 100_000;
+pub(crate) const MOST_REQUESTS: usize = 100_000;
 /// A time to live is not shorter, as it could not be kept up, and not longer, as it would be none.
 const TTL_RANGE: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
@@ -25,13 +25,18 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const LONGEST_LABEL: usize = 255;
 
 /// A node has at most so many sessions.
-const MOST_SESSIONS: usize = 100_000;
+pub(crate) const MOST_SESSIONS: usize = 100_000;
 /// So many words can wait for a client to read them: for each of its requests that it was granted,
 /// once more after it came back, and that it was released; and what it asked for besides.
 pub(crate) const MOST_WORDS: usize = 4 * MOST_REQUESTS;
 
 /// Where a session's words go while its client is connected.
 pub(crate) type Voice = mpsc::Sender<Tell>;
+
+/// How many words wait to be read.
+pub(crate) fn unread(voice: &Voice) -> usize {
+    voice.max_capacity() - voice.capacity()
+}
 
 enum Pending {
     /// The task that waits for the locks.
@@ -103,6 +108,12 @@ impl Session {
         deadline
     }
 
+    /// How many words wait for the client.
+    #[cfg(test)]
+    pub(crate) fn unread(&self) -> usize {
+        self.state().voice.as_ref().map_or(0, unread)
+    }
+
     fn say(&self, tell: Tell) {
         if let Some(voice) = &self.state().voice {
             // The connection may be gone; then nobody listens.
@@ -141,7 +152,7 @@ impl Session {
         let session = Arc::clone(self);
         let task = tokio::spawn(async move {
             let granted = session.acquire(&names, permits, wait).await;
-            session.settle(request, &names, granted);
+            session.settle(tokio::task::id(), request, &names, granted);
         });
         state.requests.insert(request, Pending::Waiting(task.abort_handle()));
     }
@@ -179,13 +190,23 @@ impl Session {
         }
     }
 
-    /// The locks are had, or not. The request may have been taken back meanwhile.
-    fn settle(&self, request: u32, names: &[String], granted: Result<Guard, LockError>) {
+    /// What `task` has waited for is had, or not. The request may have been taken back meanwhile, and
+    /// its number be another's.
+    fn settle(
+        &self,
+        task: tokio::task::Id,
+        request: u32,
+        names: &[String],
+        granted: Result<Guard, LockError>,
+    ) {
         let mut state = self.state();
-        let known = state.requests.remove(&request).is_some() && !state.over;
-        let tell = match granted {
+        match state.requests.get(&request) {
+            Some(Pending::Waiting(waiting)) if waiting.id() == task && !state.over => {}
             // Dropping the guard gives the locks back.
-            Ok(_) if !known => return,
+            _ => return,
+        }
+        state.requests.remove(&request);
+        let tell = match granted {
             Ok(guard) => {
                 let fences = guard.fences_of(names);
                 state.requests.insert(request, Pending::Held(guard, fences.clone()));
@@ -291,7 +312,8 @@ impl Sessions {
         who: Who,
         ttl: Option<Duration>,
     ) -> Option<Arc<Session>> {
-        if self.count() >= MOST_SESSIONS {
+        let mut open = self.open();
+        if open.len() >= MOST_SESSIONS {
             return None;
         }
         let owner = Owner(self.last.fetch_add(1, Ordering::Relaxed) + 1);
@@ -303,7 +325,8 @@ impl Sessions {
         let state = State { requests, voice: None, deadline, watch: None, over: false };
         let running = Arc::clone(running);
         let session = Arc::new(Session { owner, who, ttl, running, state: Mutex::new(state) });
-        self.open().insert(owner, Arc::clone(&session));
+        open.insert(owner, Arc::clone(&session));
+        drop(open);
         if deadline.is_some() {
             let watch = tokio::spawn(Arc::clone(self).watch(Arc::clone(&session)));
             session.state().watch = Some(watch.abort_handle());
@@ -349,5 +372,31 @@ impl Sessions {
 
     pub(crate) fn count(&self) -> usize {
         self.open().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Node};
+
+    #[tokio::test]
+    async fn an_answer_to_a_request_that_was_taken_back_is_no_answer_to_the_next_of_its_number() {
+        let config = Config { listen: Some("127.0.0.1:0".to_string()), ..Config::alone() };
+        let node = Node::start(config).await.unwrap();
+        let held = node.lock("b").await.unwrap();
+        let sessions = Arc::clone(&node.running.sessions);
+        let session = sessions.begin(&node.running, Who::default(), None).unwrap();
+        let (voice, mut words) = mpsc::channel(8);
+        session.attach(voice);
+        session.lock(1, vec!["b".to_string()], 1, Wait::Endless);
+        // The task of an earlier request with this number is late.
+        let late = tokio::spawn(async { tokio::task::id() }).await.unwrap();
+        session.settle(late, 1, &["a".to_string()], Ok(node.lock("a").await.unwrap()));
+        session.settle(late, 1, &["a".to_string()], Err(LockError::Taken));
+        assert!(words.try_recv().is_err(), "nothing was said");
+        assert_eq!(node.status().held, 1, "and 'a' is free again");
+        drop(held);
+        assert!(matches!(words.recv().await, Some(Tell::Granted { request: 1, .. })));
     }
 }

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,14 +19,24 @@ use crate::desk::Desk;
 use crate::handshake::{self, Answer, Caller, HandshakeError, Hello, Introduction, VERSION};
 use crate::host::Host;
 use crate::link::{Link, LinkError};
+use crate::told::Told;
 
 /// A handshake takes no longer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// From one attempt to dial to the next, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often the other side is told what has come.
 const BEAT: Duration = Duration::from_millis(20);
+/// A machine that loses its power or its network says no goodbye. So a connection on which nothing
+/// comes for this long is asked whether it still stands, again at this interval, and given up after
+/// so many questions without an answer: what its client held is free half a minute later.
+const IDLE: Duration = Duration::from_secs(10);
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+const PROBES: u32 = 3;
+/// Nobody is asked while something is unacknowledged: that ends the connection after as long.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(25);
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -46,7 +57,7 @@ pub(crate) struct Transport {
 impl Transport {
     /// Answers every call. Calls end with this.
     pub(crate) async fn answer(self, listener: TcpListener, desk: Arc<Desk>) {
-        let last = Arc::new(Mutex::new(None));
+        let told = Arc::default();
         let mut calls = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -56,10 +67,10 @@ impl Transport {
             match accepted {
                 Ok((stream, from)) => {
                     let (transport, desk) = (self.clone(), Arc::clone(&desk));
-                    let last = Arc::clone(&last);
+                    let told = Arc::clone(&told);
                     calls.spawn(async move {
                         if let Err(error) = transport.receive(stream, desk).await {
-                            turned_away(from, error.to_string(), &last);
+                            turned_away(from, error.to_string(), &told);
                         }
                     });
                 }
@@ -73,7 +84,7 @@ impl Transport {
     }
 
     async fn receive(&self, mut stream: TcpStream, desk: Arc<Desk>) -> Result<(), HandshakeError> {
-        stream.set_nodelay(true)?;
+        prepare(&stream)?;
         let hello: Hello = in_time(async {
             handshake::hear_magic(&mut stream).await?;
             handshake::hear(&mut stream).await
@@ -91,7 +102,8 @@ impl Transport {
                 let welcome =
                     Answer::Welcome { incarnation: self.identity.incarnation, received: 0 };
                 handshake::say(&mut stream, false, &welcome).await?;
-                desk.serve(stream).await;
+                let (reader, writer) = stream.into_split();
+                desk.serve(reader, writer).await;
                 return Ok(());
             }
             (Ok(Some(member)), Caller::Member(introduction)) => (member, introduction),
@@ -167,11 +179,12 @@ impl Transport {
         let Some(link) = self.host.links.to(member) else { return };
         let name = &self.host.plan.members[member].name;
         let mut pause = FIRST_PAUSE;
-        let mut refusal = String::new();
+        let mut told = Told::default();
         loop {
             match in_time(self.call(member, link)).await {
                 Ok((stream, incarnation, received)) => {
                     pause = FIRST_PAUSE;
+                    told = Told::default();
                     self.converse(member, link, stream, incarnation, received).await;
                 }
                 Err(error) => {
@@ -181,10 +194,9 @@ impl Transport {
                     }
                     if matches!(error, HandshakeError::Refused(_) | HandshakeError::Restarted(_)) {
                         // It goes on refusing until somebody has read this; once is enough.
-                        if refusal != why {
+                        if told.is_news(why.clone()) {
                             tracing::error!(member = %name, %why, "this member refuses us");
                         }
-                        refusal.clone_from(&why);
                         link.refuse(why);
                         pause = LONGEST_PAUSE;
                     } else {
@@ -205,7 +217,7 @@ impl Transport {
     ) -> Result<(TcpStream, u64, u64), HandshakeError> {
         let plan = &self.host.plan;
         let mut stream = TcpStream::connect(&plan.members[member].address).await?;
-        stream.set_nodelay(true)?;
+        prepare(&stream)?;
         let known = link.incarnation();
         let introduction = Introduction {
             group: self.identity.group.clone(),
@@ -274,15 +286,14 @@ impl Transport {
 }
 
 /// Tells the operator who was turned away. Members try again every second: the same reason from the
-/// same machine as last time is told only to those who want to know everything.
-fn turned_away(from: SocketAddr, why: String, last: &Mutex<Option<(IpAddr, String)>>) {
-    let this = Some((from.ip(), why.clone()));
-    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-    if *last == this {
-        return tracing::debug!(%from, %why, "a call was not answered again");
+/// same machine is told only once, but to those who want to know everything.
+fn turned_away(from: SocketAddr, why: String, told: &Mutex<Told<(IpAddr, String)>>) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.is_news((from.ip(), why.clone())) {
+        tracing::warn!(%from, %why, "a call was not answered");
+    } else {
+        tracing::debug!(%from, %why, "a call was not answered again");
     }
-    *last = this;
-    tracing::warn!(%from, %why, "a call was not answered");
 }
 
 /// Writes what could not be written at once, and tells the other side now and then what has come.
@@ -302,6 +313,19 @@ pub(crate) async fn tend(host: Arc<Host>, member: usize) {
             }
         }
     }
+}
+
+/// Sets a new connection up: small messages leave at once, and the end of the other side is noticed.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive =
+        TcpKeepalive::new().with_time(IDLE).with_interval(PROBE_INTERVAL).with_retries(PROBES);
+    // A socket that takes no such options still takes messages.
+    let socket = SockRef::from(stream);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+    Ok(())
 }
 
 fn restarted(name: &str) -> String {

@@ -30,7 +30,7 @@ struct Seen {
 }
 
 /// Members have so many seats in a namespace that knows sets; the simulator's nodes are seats.
-const SET_SEATS: usize = 8;
+const SET_SEATS: usize = catraca_node::MOST_SETS as usize;
 
 /// Three rounds in which each of three nodes asks once, while the one before it is inside, in another
 /// order each. Requests are so far apart that every message has arrived before the next one.
@@ -157,6 +157,9 @@ async fn every_algorithm_does_over_tcp_what_it_does_in_the_simulator() {
             };
             let name = (0..).map(|number| format!("lock/{number}")).find(at_first).unwrap();
             let nodes = group_of(configs, listeners).await;
+            for node in &nodes {
+                node.ready().await.unwrap();
+            }
             let seen = over_tcp(&nodes, &name, &acts).await;
             assert_eq!(seen, expected, "{} with {count} nodes", entry.name);
         }

@@ -162,10 +162,12 @@ async fn whoever_is_inside_before_the_answer_is_read_stays_inside() {
 
 #[tokio::test]
 async fn a_member_that_does_not_answer_neither_refuses_nor_delays() {
-    let (mut listeners, addresses) = listeners(3).await;
-    // The third listens and never says a word.
-    let _silent = listeners.pop().unwrap();
-    let nodes = group_of(configs(&addresses, "naimi-trehel"), listeners).await;
+    let (listeners, addresses) = listeners(3).await;
+    let mut nodes = group_of(configs(&addresses, "naimi-trehel"), listeners).await;
+    linked(&nodes).await;
+    // Where the third was, somebody listens who never says a word.
+    nodes.pop().unwrap().stop().await;
+    let _silent = TcpListener::bind(&addresses[2]).await.unwrap();
     // This algorithm needs nobody but whoever has the token. Two tokens that begin at the second
     // member:
     let names: Vec<String> = (0..32).map(|number| format!("lock/{number}")).collect();
