@@ -15,6 +15,8 @@ use support::Folder;
 use support::service::{Process, addresses, wait_until};
 
 const CLIENTS: usize = 30;
+/// How many seconds clients and detectors wait for a sign of life: the machine may be busy.
+const PATIENCE: u32 = 60;
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
 /// What a client does under the lock: it tells the server, changes the witness in two steps, and
@@ -83,21 +85,18 @@ impl Group {
                     other if other > member => group.cutter(other),
                     other => group.addresses[other].clone(),
                 };
-                format!("{}={address}", name(other))
+                format!("{} = '{address}'\n", name(other))
             });
-            let members = listed.collect::<Vec<_>>().join(",");
+            let members: String = listed.collect();
             let (name, listen) = (name(member), &group.addresses[member]);
-            let command = group.folder.command(&[
-                "node",
-                "--name",
-                &name,
-                "--members",
-                &members,
-                "--listen",
-                listen,
-                "--algorithm",
-                algorithm,
-            ]);
+            let file = format!("{name}.toml");
+            let text = format!(
+                "name = '{name}'\nlisten = '{listen}'\n[members]\n{members}\
+                 [detector]\ninterval = {PATIENCE}\ntimeout = {PATIENCE}\n"
+            );
+            group.folder.write(&file, &text);
+            let words = ["node", "--config", &file, "--algorithm", algorithm];
+            let command = group.folder.command(&words);
             let node = Process::start(command);
             group.nodes.push(node);
         }
@@ -124,7 +123,7 @@ impl Group {
         let node = &self.addresses[number % self.addresses.len()];
         let lock = NAMES[number % NAMES.len()];
         let script = format!(
-            "for round in $(seq {rounds}); do {binary} lock --node {node} --ttl 60 {lock} -- \
+            "for round in $(seq {rounds}); do {binary} lock --node {node} --ttl {PATIENCE} {lock} -- \
              sh -c '{UNDER_THE_LOCK}' || exit; done"
         );
         let mut command = Command::new("sh");

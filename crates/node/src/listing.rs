@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::link::Health;
 use crate::lock::{Owner, Set};
 use crate::node::Running;
+use crate::plan::Namespace;
 use crate::protocol::{
     DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Who,
 };
@@ -91,8 +92,10 @@ pub(crate) fn status(running: &Running) -> Status {
     let plan = &host.plan;
     let (mut locks, mut held, mut waiting) = (0, 0, 0);
     let (mut grants, mut handovers, mut messages, mut arrived) = (0, 0, 0, 0);
-    let mut by_kind: Vec<BTreeMap<&'static str, u64>> =
-        vec![BTreeMap::new(); plan.namespaces.len()];
+    // Every namespace with its own algorithm, and with that of its semaphores if it has any.
+    let own = |(index, namespace): (usize, &Namespace)| (index, namespace.algorithm.clone());
+    let mut by_kind: BTreeMap<(usize, String), BTreeMap<&'static str, u64>> =
+        plan.namespaces.iter().enumerate().map(|it| (own(it), BTreeMap::new())).collect();
     host.look(|shard| {
         locks += shard.locks().len() as u64;
         held += shard.locks().iter().map(|lock| lock.holds().count() as u64).sum::<u64>();
@@ -101,9 +104,10 @@ pub(crate) fn status(running: &Running) -> Status {
         handovers += shard.counts.handovers;
         messages += shard.counts.messages;
         arrived += shard.counts.arrived;
-        for (namespace, counts) in shard.messages() {
+        for ((namespace, algorithm), counts) in shard.messages() {
+            let sum = by_kind.entry((namespace, algorithm.to_string())).or_default();
             for (kind, count) in counts {
-                *by_kind[namespace].entry(kind).or_default() += count;
+                *sum.entry(kind).or_default() += count;
             }
         }
     });
@@ -116,12 +120,11 @@ pub(crate) fn status(running: &Running) -> Status {
         link: host.links.to(index).map_or(LinkStatus::Itself, |link| link_status(link.health())),
         suspected: suspects.get(&index).map(|&since| millis(since)),
     };
-    let namespace =
-        |(namespace, counts): (&crate::Namespace, BTreeMap<&'static str, u64>)| NamespaceStatus {
-            pattern: namespace.pattern.clone(),
-            algorithm: namespace.algorithm.clone(),
-            messages: counts.into_iter().map(|(kind, count)| (kind.to_string(), count)).collect(),
-        };
+    let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| NamespaceStatus {
+        pattern: plan.namespaces[namespace].pattern.clone(),
+        algorithm,
+        messages: counts.into_iter().map(|(kind, count)| (kind.to_string(), count)).collect(),
+    });
     Status {
         group: running.group.clone(),
         node: plan.members[plan.me].name.clone(),
@@ -133,7 +136,7 @@ pub(crate) fn status(running: &Running) -> Status {
             messages: detector.messages(),
             excluded_by: host.excluded_by().map(str::to_string),
         }),
-        namespaces: plan.namespaces.iter().zip(by_kind).map(namespace).collect(),
+        namespaces: namespaces.collect(),
         locks,
         held,
         waiting,

@@ -134,7 +134,7 @@ impl Plan {
     }
 
     /// The algorithm of an instance with so many permits.
-    fn algorithm(&self, namespace: usize, permits: u32) -> &str {
+    pub(crate) fn algorithm(&self, namespace: usize, permits: u32) -> &str {
         let own = self.namespaces[namespace].algorithm.as_str();
         if permits > 1 && !takes(own, "k") { SEMAPHORES } else { own }
     }

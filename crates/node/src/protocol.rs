@@ -133,7 +133,7 @@ pub struct Status {
     pub members: Vec<MemberStatus>,
     /// The failure detector, in groups that run one.
     pub detector: Option<DetectorStatus>,
-    /// Every namespace.
+    /// Every namespace, and once more with the algorithm of its semaphores where that is another.
     pub namespaces: Vec<NamespaceStatus>,
     /// How many locks the node keeps.
     pub locks: u64,

@@ -354,9 +354,13 @@ impl Shard {
         self.find(key, hash).map(|index| &self.locks[index.0 as usize])
     }
 
-    /// The messages sent so far, by namespace and kind.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
-        self.hosted.iter().map(|hosted| (hosted.namespace, hosted.kind.counts()))
+    /// The messages sent so far by kind, with the namespace and the algorithm.
+    pub(crate) fn messages(
+        &self,
+    ) -> impl Iterator<Item = ((usize, &str), Vec<(&'static str, u64)>)> + '_ {
+        self.hosted.iter().map(|Hosted { namespace, permits, kind, .. }| {
+            ((*namespace, self.plan.algorithm(*namespace, *permits)), kind.counts())
+        })
     }
 
     fn find(&self, key: Key<'_>, hash: u64) -> Option<LockIndex> {
