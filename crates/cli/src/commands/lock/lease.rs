@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// A busy system may need so long to end a process, however short the time to live is.
+const MARGIN: Duration = Duration::from_millis(500);
+
 /// What the client knows of its session's time to live.
 ///
 /// The node counts from when a sign of life comes in; the client counts from when it sent it. So
@@ -58,7 +61,7 @@ impl Lease {
 
     /// The time to live, less what clocks may differ and a busy system may need to end a process.
     fn certain(&self) -> Duration {
-        self.ttl - self.ttl / 20
+        self.ttl - (self.ttl / 20).max(MARGIN).min(self.ttl / 4)
     }
 }
 
@@ -82,6 +85,16 @@ mod tests {
         lease.send(after(start, 40));
         lease.answered();
         assert_eq!((lease.warning(), lease.deadline()), (after(start, 58), after(start, 77)));
+    }
+
+    #[test]
+    fn a_short_time_to_live_leaves_time_to_end_a_process() {
+        let start = Instant::now();
+        let certain = |ttl: u64| {
+            let lease = Lease::new(Duration::from_millis(ttl), start);
+            lease.deadline().duration_since(start).as_millis()
+        };
+        assert_eq!([500, 2_000, 10_000, 20_000].map(certain), [375, 1_500, 9_500, 19_000]);
     }
 
     #[test]
