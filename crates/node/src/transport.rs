@@ -110,7 +110,7 @@ impl Transport {
             (Ok(Some(_)), Caller::Client) => return Ok(()),
             (Err(answer), caller) => {
                 handshake::say(&mut stream, false, &answer).await?;
-                return Err(self.turned_away(&caller, answer));
+                return Err(self.refusal(&caller, answer));
             }
         };
         let Some(link) = self.host.links.to(member) else { return Ok(()) };
@@ -123,7 +123,7 @@ impl Transport {
     }
 
     /// Keeps in mind that a member was turned away, for those who ask how the links are.
-    fn turned_away(&self, caller: &Caller, answer: Answer) -> HandshakeError {
+    fn refusal(&self, caller: &Caller, answer: Answer) -> HandshakeError {
         let (Answer::Refused(why) | Answer::Restarted(why)) = answer else {
             return HandshakeError::Stranger;
         };
