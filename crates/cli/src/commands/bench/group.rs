@@ -30,8 +30,10 @@ struct Entry {
 pub(super) fn hand_over(time: Duration) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (cores, where_) in [(Cores::One, "pinned"), (Cores::Any, "free")] {
-        let c = ping::one_way(time / 2, cores)? as f64;
+        // Before and after: the machine's speed changes while it is measured.
+        let before = ping::one_way(time / 4, cores)? as f64;
         let entries = Group::start(cores)?.contend(NODES, time)?;
+        let c = f64::midpoint(before, ping::one_way(time / 4, cores)? as f64);
         let mut delays: Vec<u64> = entries
             .windows(2)
             .filter(|pair| pair[0].node != pair[1].node)
