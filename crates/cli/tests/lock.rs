@@ -381,6 +381,67 @@ fn an_interactive_command_has_the_terminal() {
     }
 }
 
+/// A bash script at a terminal of its own; `$lock` in it is `catraca lock` at this node.
+fn at_terminal(service: &Service, lines: &str) -> Process {
+    let lock = format!("{} lock --node {}", env!("CARGO_BIN_EXE_catraca"), service.addresses[0]);
+    service.folder.write("script.sh", lines.replace("$lock", &lock));
+    let mut command = std::process::Command::new("script");
+    let path = service.folder.path("script.sh");
+    command.args(["-qec", &format!("bash {}", path.display()), "/dev/null"]);
+    command.current_dir(service.folder.path("")).stdin(Stdio::piped());
+    Process::start(command)
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
+    let service = Service::start(1, &[]);
+    // What reads from the terminal has it.
+    let reads = "read line; echo begun; while :; do sleep 0.05; done";
+    // Bash never dies of SIGQUIT, but can be told to.
+    for (key, code, trap) in [("\x03", 130, ""), ("\x1c", 7, "trap 'exit 7' QUIT;")] {
+        let lines = format!(
+            "{trap} ulimit -c 0; for i in 1 2; do $lock x -- sh -c '{reads}'; done; echo TWO"
+        );
+        let mut terminal = at_terminal(&service, &lines);
+        terminal.types("\n");
+        terminal.says("begun");
+        terminal.types(key);
+        let ran = terminal.ends();
+        assert!(!ran.stdout.contains("TWO"), "{ran:?}");
+        assert_eq!((ran.code, ran.stdout.matches("begun").count()), (Some(code), 1), "{ran:?}");
+        assert!(service.locks(0).contains("Nobody"));
+    }
+    // One that did not get the terminal, because its output goes elsewhere.
+    let lines = format!("$lock x -- sh -c '{LONG}' > out; echo TWO");
+    let mut terminal = at_terminal(&service, &lines);
+    wait_until("it begins", || {
+        service.folder.names().contains(&"out".to_string())
+            && service.folder.read("out").contains("begun")
+    });
+    // And one that waits.
+    let mut waiter = at_terminal(&service, "$lock x -- true; echo TWO");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    for terminal in [&mut waiter, &mut terminal] {
+        terminal.types("\x03");
+    }
+    for terminal in [waiter, terminal] {
+        let ran = terminal.ends();
+        assert!(ran.code == Some(130) && !ran.stdout.contains("TWO"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_command_that_takes_ctrl_c_for_its_own_does_not_end_the_script() {
+    let service = Service::start(1, &[]);
+    let line = "trap \"exit 130\" INT; read line; echo begun; while :; do sleep 0.05; done";
+    let mut terminal = at_terminal(&service, &format!("$lock x -- sh -c '{line}'; echo then $?"));
+    terminal.types("\n");
+    terminal.says("begun");
+    terminal.types("\x03");
+    terminal.says("then 130");
+    assert_eq!(terminal.ends().code, Some(0));
+}
+
 /// Passes bytes on between clients and a node, and cuts connections when told to.
 struct Proxy {
     address: String,

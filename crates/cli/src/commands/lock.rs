@@ -1,6 +1,7 @@
 //! `catraca lock`: runs a command while holding locks.
 
 mod child;
+mod ending;
 mod keeper;
 mod lease;
 mod signals;
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use catraca_node::{Client, ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{SFlag, fstat};
-use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::sync::oneshot;
 
 use self::child::{Change, Child};
+use self::ending::{Ending, has_terminal};
 use self::keeper::{Keeper, Loss, News, Patience, Wish};
 pub(crate) use self::lease::Lease;
 use self::signals::Signals;
@@ -117,8 +118,7 @@ impl Arguments {
         self.check()?;
         let system = |error: io::Error| Failure::Own(NO_NODE, Some(reason(&error)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let code = runtime.map_err(system)?.block_on(self.hold())?;
-        if code == 0 { Ok(()) } else { Err(Failure::Own(code, None)) }
+        runtime.map_err(system)?.block_on(self.hold())?.conclude()
     }
 
     fn check(&self) -> Outcome {
@@ -134,7 +134,7 @@ impl Arguments {
         Ok(())
     }
 
-    async fn hold(self) -> Result<u8, Failure> {
+    async fn hold(self) -> Result<Ending, Failure> {
         let begin = Instant::now();
         let mut signals =
             Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
@@ -142,7 +142,7 @@ impl Arguments {
             tokio::time::sleep(self.wait.filter(|wait| !wait.is_zero()).unwrap_or(ANSWER * 2));
         let client = tokio::select! {
             client = Client::connect(&self.node) => client.map_err(no_node)?,
-            signal = signals.next() => return Ok(128 + signal as u8),
+            signal = signals.next() => return Ok(Ending::Signal(signal)),
             () = late => return self.denied(&Denial::TimedOut),
         };
         // From here on there is something to be closed.
@@ -160,15 +160,15 @@ impl Arguments {
         };
         let waited = begin.elapsed().as_secs_f64();
         self.tell(|| format!("inside after {waited:.3} s, fence {}", list(&fences)));
-        let code = if self.command.is_empty() {
+        let ending = if self.command.is_empty() {
             self.stay(&fences, &mut keeper, &mut lease, &mut signals).await
         } else {
             self.work(&fences, &mut keeper, &mut lease, &mut signals).await
         };
-        let is_lost = matches!(code, Err(Failure::Own(LOST, _)));
+        let is_lost = matches!(ending, Err(Failure::Own(LOST, _)));
         let free = keeper.close(if is_lost { LAST_CHANCE } else { FAREWELL }).await;
         self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
-        code
+        ending
     }
 
     fn tell(&self, what: impl FnOnce() -> String) {
@@ -209,7 +209,7 @@ impl Arguments {
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<Vec<u64>, Result<u8, Failure>> {
+    ) -> Result<Vec<u64>, Result<Ending, Failure>> {
         let refuses = self.nonblock || self.wait == Some(Duration::ZERO);
         let limit = if refuses { Some(ANSWER) } else { self.wait };
         let not_had = if refuses { Denial::Taken } else { Denial::TimedOut };
@@ -225,7 +225,7 @@ impl Arguments {
                 }
             };
             let news = tokio::select! {
-                signal = signals.next() => return Err(Ok(128 + signal as u8)),
+                signal = signals.next() => return Err(Ok(Ending::Signal(signal))),
                 news = keeper.news() => news,
                 () = give_up => News::Denied(not_had.clone()),
                 () = tokio::time::sleep_until(lease.deadline().into()) => {
@@ -241,7 +241,7 @@ impl Arguments {
         }
     }
 
-    fn denied(&self, why: &Denial) -> Result<u8, Failure> {
+    fn denied(&self, why: &Denial) -> Result<Ending, Failure> {
         let (usual, what) = match why {
             Denial::Taken => (1, "somebody else has it"),
             Denial::TimedOut => (TIMED_OUT, "not had in time"),
@@ -249,7 +249,7 @@ impl Arguments {
             Denial::Node(why) => return Err(Failure::Own(NO_NODE, Some(why.clone()))),
         };
         self.tell(|| what.to_string());
-        Ok(self.conflict_exit_code.unwrap_or(usual))
+        Ok(Ending::Code(self.conflict_exit_code.unwrap_or(usual)))
     }
 
     /// Runs the command.
@@ -259,7 +259,7 @@ impl Arguments {
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Ending, Failure> {
         let mut guardian = Guardian::start().map_err(|error| {
             let why = format!("cannot start the command's guardian: {}", reason(&error));
             Failure::Own(NO_NODE, Some(why))
@@ -278,14 +278,22 @@ impl Arguments {
         };
         guardian.guard(child.group(), lease);
         let mut lost: Option<Instant> = None;
-        let code = loop {
+        let mut passed_on = None;
+        let ending = loop {
             let next = lost.unwrap_or_else(|| lease.warning());
             tokio::select! {
                 change = child.change() => match change {
-                    Change::Ended(code) => break code,
+                    // The others of our group have got what we have got.
+                    Change::Ended(Ending::Typed(which)) if passed_on == Some(which) => {
+                        break Ending::Signal(which);
+                    }
+                    Change::Ended(ending) => break ending,
                     Change::Stopped(which) => child.rest(which),
                 },
-                signal = signals.next() => child.signal(signal),
+                signal = signals.next() => {
+                    child.signal(signal);
+                    passed_on = Some(signal);
+                }
                 news = keeper.news() => match news {
                     News::Renewed(renewed) if lost.is_none() => {
                         *lease = renewed;
@@ -321,7 +329,7 @@ impl Arguments {
             child.signal(Signal::SIGKILL);
         }
         guardian.dismiss();
-        if is_lost { Err(self.lost("the command was ended")) } else { Ok(code) }
+        if is_lost { Err(self.lost("the command was ended")) } else { Ok(ending) }
     }
 
     /// Asks the command to end because the locks are lost.
@@ -354,7 +362,7 @@ impl Arguments {
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Ending, Failure> {
         let mut out = Stdout::lock();
         writeln!(out, "{}", list(fences))?;
         out.flush()?;
@@ -374,9 +382,9 @@ impl Arguments {
             tokio::select! {
                 signal = signals.next() => match signal {
                     Signal::SIGUSR1 | Signal::SIGUSR2 => {}
-                    _ => return Ok(0),
+                    _ => return Ok(Ending::Code(0)),
                 },
-                () = ended => return Ok(0),
+                () = ended => return Ok(Ending::Code(0)),
                 news = keeper.news() => match news {
                     News::Renewed(renewed) => *lease = renewed,
                     News::Lost(_) => return Err(self.lost("it is no longer held")),
@@ -402,8 +410,7 @@ fn end_of_input() -> Option<oneshot::Receiver<()>> {
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
         kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
     });
-    let is_ours = || tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp());
-    if !is_pipe && !is_ours() {
+    if !is_pipe && !has_terminal() {
         return None;
     }
     let (end, ended) = oneshot::channel();
