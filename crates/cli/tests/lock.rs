@@ -320,6 +320,56 @@ fn a_session_outlives_its_connection() {
 }
 
 #[test]
+fn a_connection_that_breaks_before_the_session_is_open_is_made_anew() {
+    let service = Service::start(1, &[]);
+    // Cut before the greeting, within it, before the answer that opens the session, within it, and
+    // after it.
+    let early: Vec<usize> = (0..36).step_by(3).collect();
+    for (flags, cuts) in [("-w100", &early[..]), ("-v", &[0, 3]), ("-n", &[0, 18])] {
+        let address = breaking(&service.addresses[0], cuts);
+        let ran = service.folder.run(&["lock", "--node", &address, flags, "x", "--", "true"]);
+        assert_eq!(ran.code, Some(0), "{flags}: {ran:?}");
+    }
+    assert!(service.locks(0).contains("Nobody"));
+}
+
+#[test]
+fn what_is_wrong_with_whoever_answers_is_told() {
+    let folder = Folder::new();
+    let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+    // As a node that is stopped: the system takes connections on its behalf.
+    let silent = listen();
+    let stranger = listen();
+    let cases = [
+        (address(&silent), "accepts calls but does not answer", "see its log"),
+        (address(&stranger), "is no node", "does not speak catraca's language"),
+        (breaking("127.0.0.1:1", &[0; 1000]), "the connection to the node broke", ""),
+    ];
+    std::thread::spawn(move || {
+        for client in stranger.incoming().map_while(Result::ok) {
+            // Whoever called may be gone.
+            (&client).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
+            (&client).read_to_end(&mut Vec::new()).ok();
+        }
+    });
+    let status = folder.command(&["status", "--node", &cases[0].0]);
+    let status = Process::start(status);
+    for (address, what, why) in cases {
+        let wait = if why.is_empty() { "0.5" } else { "100" };
+        let lock = ["lock", "--node", &address, "-w", wait, "x", "--", "touch", "done"];
+        let ran = folder.run(&lock);
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        assert_eq!(ran.stderr.contains("is no node"), what == "is no node", "{ran:?}");
+        ran.complained(&[what, why]);
+    }
+    let status = status.ends();
+    assert_eq!(status.code, Some(1), "{status:?}");
+    status.complained(&["accepts calls but does not answer"]);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
 fn without_a_node_it_says_what_to_do() {
     let folder = Folder::new();
     let nowhere = support::service::addresses(1).remove(0);
@@ -483,6 +533,35 @@ impl Proxy {
         }
         cut.len() / 2
     }
+}
+
+/// Passes bytes on between clients and a node. The first connections are cut when so many bytes have
+/// come from the node. Returns its address.
+fn breaking(node: &str, cuts: &[usize]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (node, cuts) = (node.to_string(), cuts.to_vec());
+    std::thread::spawn(move || {
+        let cuts = cuts.into_iter().chain(std::iter::repeat(usize::MAX));
+        for (client, cut) in listener.incoming().map_while(Result::ok).zip(cuts) {
+            if cut == 0 {
+                continue;
+            }
+            let server = TcpStream::connect(&node).unwrap();
+            let (client_too, mut server_too) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || pass_on(client_too, server));
+            std::thread::spawn(move || {
+                let mut client = client;
+                // How it ends does not matter.
+                std::io::copy(&mut Read::by_ref(&mut server_too).take(cut as u64), &mut client)
+                    .ok();
+                client.shutdown(Shutdown::Both).ok();
+                server_too.shutdown(Shutdown::Both).ok();
+            });
+        }
+    });
+    address
 }
 
 fn pass_on(mut from: TcpStream, mut to: TcpStream) {

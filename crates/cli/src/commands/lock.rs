@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use self::child::{Change, Child};
 use self::ending::{Ending, has_terminal};
-use self::keeper::{Keeper, Loss, News, Patience, Wish};
+use self::keeper::{Keeper, Loss, News, PAUSE, Patience, Wish};
 pub(crate) use self::lease::Lease;
 use self::signals::Signals;
 use super::guardian::Guardian;
@@ -138,18 +138,10 @@ impl Arguments {
         let begin = Instant::now();
         let mut signals =
             Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
-        let late =
-            tokio::time::sleep(self.wait.filter(|wait| !wait.is_zero()).unwrap_or(ANSWER * 2));
-        let client = tokio::select! {
-            client = Client::connect(&self.node) => client.map_err(no_node)?,
-            signal = signals.next() => return Ok(Ending::Signal(signal)),
-            () = late => return self.denied(&Denial::TimedOut),
+        let (mut keeper, mut lease) = match self.ask(begin, &mut signals).await {
+            Ok(asked) => asked,
+            Err(end) => return end,
         };
-        // From here on there is something to be closed.
-        let begun = tokio::time::timeout(ANSWER, self.begin(client, begin)).await;
-        let (mut keeper, mut lease) = begun.unwrap_or_else(|_| {
-            Err(Failure::Own(NO_NODE, Some(format!("{}: the node does not answer", self.node))))
-        })?;
         let granted = self.inside(begin, &mut keeper, &mut lease, &mut signals).await;
         let fences = match granted {
             Ok(fences) => fences,
@@ -178,7 +170,44 @@ impl Arguments {
         }
     }
 
-    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), Failure> {
+    /// Opens a session and asks for the locks. A connection that breaks before the session is open is
+    /// made anew, for as long as the user waits, or a few seconds. Otherwise says how this ends.
+    async fn ask(
+        &self,
+        begin: Instant,
+        signals: &mut Signals,
+    ) -> Result<(Keeper, Lease), Result<Ending, Failure>> {
+        let limit = self.wait.filter(|wait| !wait.is_zero());
+        let until = limit.map_or_else(|| Instant::now() + ANSWER, |limit| begin + limit);
+        let mut broken = None;
+        loop {
+            let late = limit.map_or_else(|| Instant::now() + ANSWER * 2, |limit| begin + limit);
+            let client = tokio::select! {
+                client = Client::connect(&self.node) => client,
+                signal = signals.next() => return Err(Ok(Ending::Signal(signal))),
+                () = tokio::time::sleep_until(late.into()) => {
+                    let timed_out = || self.denied(&Denial::TimedOut);
+                    return Err(broken.map_or_else(timed_out, |error| Err(no_node(error))));
+                }
+            };
+            let begun = match client {
+                // From here on there is something to be closed.
+                Ok(client) => {
+                    let silent = |_| Err(ClientError::Silent { address: self.node.clone() });
+                    let begun = tokio::time::timeout(ANSWER, self.begin(client, begin));
+                    begun.await.unwrap_or_else(silent)
+                }
+                Err(error) => Err(error),
+            };
+            match begun {
+                Err(error) if error.is_broken() && Instant::now() < until => broken = Some(error),
+                begun => return begun.map_err(|error| Err(no_node(error))),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), ClientError> {
         let patience = match self.wait {
             _ if self.nonblock => Patience::None,
             Some(Duration::ZERO) => Patience::None,
@@ -186,7 +215,7 @@ impl Arguments {
             None => Patience::Endless,
         };
         let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await.map_err(no_node)
+        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await
     }
 
     fn who(&self) -> Who {
