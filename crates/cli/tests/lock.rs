@@ -191,10 +191,24 @@ fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
 }
 
 #[test]
+fn a_fence_that_cannot_be_printed_is_not_taken_for_a_lock_of_somebody_else() {
+    let service = Service::start(1, &[]);
+    let line = format!(
+        "{} lock --node {} x > /dev/full",
+        env!("CARGO_BIN_EXE_catraca"),
+        service.addresses[0]
+    );
+    let ran = service.folder.shell(&line);
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    ran.complained(&["cannot write to standard output", "the lock is not held"]);
+    assert!(service.locks(0).contains("Nobody"));
+}
+
+#[test]
 fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
     let mut service = Service::start(1, &[]);
     let stubborn = "trap 'echo asked' TERM; echo begun $$; while :; do sleep 0.05; done";
-    let holder = service.lock(0, "--ttl 6 x", stubborn);
+    let holder = service.lock(0, "-v --ttl 6 x", stubborn);
     holder.says("begun");
     let node = service.nodes.remove(0);
     node.signal("KILL");
@@ -205,6 +219,7 @@ fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
     assert_eq!(ran.code, Some(123), "{ran:?}");
     assert!(ran.stdout.contains("asked"), "{ran:?}");
     assert!(ran.stderr.contains("lost the lock 'x'"), "{ran:?}");
+    assert!(!ran.stderr.contains("release"), "what is lost is not released: {ran:?}");
     let pid = ran.stdout.split(' ').nth(1).unwrap().lines().next().unwrap().to_string();
     assert!(!is_running(&pid));
 }

@@ -86,7 +86,7 @@ Exit codes:
     2  wrong input; the message says what to change
   123  the locks were lost; the command was ended
   124  the locks were not had in time (--wait); see -E
-  125  no node answers, or it cannot serve
+  125  no node answers, or it cannot serve; or the fences cannot be printed
   126  the command cannot be run
   127  the command was not found
   128 + N  signal N came while waiting
@@ -159,7 +159,10 @@ impl Arguments {
         };
         let is_lost = matches!(ending, Err(Failure::Own(LOST, _)));
         let free = keeper.close(if is_lost { LAST_CHANCE } else { FAREWELL }).await;
-        self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
+        if !is_lost {
+            let released = if free { "released" } else { "the node did not confirm the release" };
+            self.tell(|| released.to_string());
+        }
         ending
     }
 
@@ -393,9 +396,12 @@ impl Arguments {
         signals: &mut Signals,
     ) -> Result<Ending, Failure> {
         let mut out = Stdout::lock();
-        writeln!(out, "{}", list(fences))?;
-        out.flush()?;
+        let said = writeln!(out, "{}", list(fences)).and_then(|()| out.flush());
         drop(out);
+        said.map_err(|error| {
+            let what = format!("cannot write to standard output: {}", reason(&error));
+            Failure::Own(NO_NODE, Some(format!("{what}; the lock is not held")))
+        })?;
         if io::stderr().is_terminal() {
             let hint = "held until Ctrl-C; to run a command, put '--' before it";
             writeln!(io::stderr().lock(), "catraca: '{}': {hint}", self.names.join(" ")).ok();
