@@ -279,6 +279,33 @@ fn nothing_runs_on_under_a_lock_whose_client_is_stopped() {
 }
 
 #[test]
+fn a_waiter_that_was_stopped_for_too_long_asks_again() {
+    let service = Service::start(1, &[]);
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    let waiter = service.lock(0, "--ttl 1 -v x", "echo ran");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    waiter.signal("STOP");
+    wait_until("its session runs out", || service.locks(0).contains("0 waiters"));
+    waiter.signal("CONT");
+    wait_until("it waits again", || service.locks(0).contains("1 waiter"));
+    waiter.complains("the session ran out while waiting; asks again");
+    // Now it is granted the lock while it is stopped, and wakes up when somebody else has it.
+    waiter.signal("STOP");
+    holder.signal("TERM");
+    holder.ends();
+    let other = service.lock(0, "--label other -w 100 x", LONG);
+    other.says("begun");
+    waiter.signal("CONT");
+    wait_until("it waits again", || service.locks(0).contains("1 waiter"));
+    assert_eq!(waiter.stdout(), "");
+    other.signal("TERM");
+    other.ends();
+    let ran = waiter.ends();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ran\n"), "{ran:?}");
+}
+
+#[test]
 fn several_names_do_not_deadlock() {
     let service = Service::start(3, &[]);
     let line = "n=$(cat a b 2>/dev/null | wc -l); echo x >> a; echo x >> b; \

@@ -138,17 +138,9 @@ impl Arguments {
         let begin = Instant::now();
         let mut signals =
             Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
-        let (mut keeper, mut lease) = match self.ask(begin, &mut signals).await {
-            Ok(asked) => asked,
+        let (mut keeper, mut lease, fences) = match self.enter(begin, &mut signals).await {
+            Ok(inside) => inside,
             Err(end) => return end,
-        };
-        let granted = self.inside(begin, &mut keeper, &mut lease, &mut signals).await;
-        let fences = match granted {
-            Ok(fences) => fences,
-            Err(end) => {
-                keeper.close(FAREWELL).await;
-                return end;
-            }
         };
         let waited = begin.elapsed().as_secs_f64();
         self.tell(|| format!("inside after {waited:.3} s, fence {}", list(&fences)));
@@ -170,6 +162,26 @@ impl Arguments {
         if self.verbose {
             // If standard error is closed there is nobody to tell.
             writeln!(io::stderr().lock(), "catraca: '{}': {}", self.names.join(" "), what()).ok();
+        }
+    }
+
+    /// Asks for the locks until they are had. Otherwise says how this ends.
+    async fn enter(
+        &self,
+        begin: Instant,
+        signals: &mut Signals,
+    ) -> Result<(Keeper, Lease, Vec<u64>), Result<Ending, Failure>> {
+        loop {
+            let (mut keeper, mut lease) = self.ask(begin, signals).await?;
+            let turn = self.inside(begin, &mut keeper, &mut lease, signals).await;
+            if let Turn::Come(fences) = turn {
+                return Ok((keeper, lease, fences));
+            }
+            keeper.close(FAREWELL).await;
+            match turn {
+                Turn::Never(end) => return Err(end),
+                _ => self.tell(|| "the session ran out while waiting; asks again".to_string()),
+            }
         }
     }
 
@@ -234,18 +246,17 @@ impl Arguments {
         Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
     }
 
-    /// Waits until the locks are had. Otherwise says how this ends.
+    /// Waits until the locks are had, or something else comes of it.
     async fn inside(
         &self,
         begin: Instant,
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<Vec<u64>, Result<Ending, Failure>> {
+    ) -> Turn {
         let refuses = self.nonblock || self.wait == Some(Duration::ZERO);
         let limit = if refuses { Some(ANSWER) } else { self.wait };
         let not_had = if refuses { Denial::Taken } else { Denial::TimedOut };
-        let gone = |why: &str| Err(Failure::Own(NO_NODE, Some(format!("{}: {why}", self.node))));
         loop {
             let give_up = async {
                 match limit {
@@ -257,18 +268,22 @@ impl Arguments {
                 }
             };
             let news = tokio::select! {
-                signal = signals.next() => return Err(Ok(Ending::Signal(signal))),
+                signal = signals.next() => return Turn::Never(Ok(Ending::Signal(signal))),
                 news = keeper.news() => news,
                 () = give_up => News::Denied(not_had.clone()),
-                () = tokio::time::sleep_until(lease.deadline().into()) => {
-                    return Err(gone("the node does not answer any more"));
-                }
+                () = tokio::time::sleep_until(lease.deadline().into()) => return Turn::RanOut,
             };
             match news {
-                News::Granted(fences) => return Ok(fences),
+                // We may have been stopped, and hear of it too late.
+                News::Granted(_) if lease.warning() <= Instant::now() => return Turn::RanOut,
+                News::Lost(_) if lease.deadline() <= Instant::now() => return Turn::RanOut,
+                News::Granted(fences) => return Turn::Come(fences),
                 News::Renewed(renewed) => *lease = renewed,
-                News::Denied(why) => return Err(self.denied(&why)),
-                News::Lost(_) => return Err(gone("the node has stopped or was restarted")),
+                News::Denied(why) => return Turn::Never(self.denied(&why)),
+                News::Lost(_) => {
+                    let why = format!("{}: the node has stopped or was restarted", self.node);
+                    return Turn::Never(Err(Failure::Own(NO_NODE, Some(why))));
+                }
             }
         }
     }
@@ -431,6 +446,17 @@ impl Arguments {
             }
         }
     }
+}
+
+/// What comes of waiting.
+enum Turn {
+    /// The locks are had, with these fences.
+    Come(Vec<u64>),
+    /// They will not be had; this ends so.
+    Never(Result<Ending, Failure>),
+    /// The session has run out: we were stopped, or the node did not answer. Nothing is lost by asking
+    /// again but the place in the queue; a node that still does not answer is told of then.
+    RanOut,
 }
 
 fn no_node(error: ClientError) -> Failure {
