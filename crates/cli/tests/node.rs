@@ -83,6 +83,9 @@ fn a_file_is_explained_or_refused_with_its_line() {
         .says("5,000 locks per node")
         .says("catraca node --config group.toml --name MEMBER");
     folder.run(&["config", "check", "group.toml", "--name", "b"]).says("b (this node)");
+    folder.write("all.toml", "[[namespace]]\nnames = '*'\nalgorithm = 'raymond'\n");
+    let all = folder.run(&["config", "check", "all.toml"]).quietly(0).says("*      raymond");
+    assert!(!all.stdout.contains("naimi-trehel"), "it never applies: {}", all.stdout);
     for (text, expected) in [
         ("[members]\na = '10.0.0.1'\n", "bad.toml: line 2: '10.0.0.1' is no address"),
         ("\nmember = 3\n", "bad.toml: line 2: unknown field"),
@@ -103,7 +106,9 @@ fn three_nodes_find_each_other_and_tell_how_they_are() {
     service.lock(1, "x", "true").ends().quietly(0);
     service.lock(2, "x", "true").ends().quietly(0);
     let status = service.client(2, &["status"], &[]).ends().quietly(0);
-    status.says("Node 'c' of group 'catraca'").says("this node").says("*      raymond");
+    let status =
+        status.says("Node 'c' of group 'catraca'").says("this node").says("*      raymond");
+    assert!(!status.stdout.contains("naimi-trehel"), "it never applies: {}", status.stdout);
     let json = service.client(1, &["status", "--json"], &[]).ends().quietly(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["members"][0]["link"], "up");

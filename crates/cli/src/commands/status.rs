@@ -6,6 +6,7 @@ use std::time::Duration;
 use catraca_node::{Client, DetectorStatus, LinkStatus, Status};
 use serde_json::json;
 
+use super::config::that_apply;
 use super::locks::block_on;
 use crate::Outcome;
 use crate::output::Stdout;
@@ -26,7 +27,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let status = Client::connect(&self.node).await?.status().await?;
+            let mut status = Client::connect(&self.node).await?.status().await?;
+            status.namespaces = that_apply(status.namespaces, |it| &it.pattern);
             let mut out = Stdout::lock();
             if self.json {
                 writeln!(out, "{:#}", status_json(&status))?;
