@@ -133,6 +133,32 @@ fn members_with_labels_are_clusters() {
 }
 
 #[test]
+fn a_node_takes_as_many_connections_as_the_system_lets_it() {
+    let folder = Folder::new();
+    // So few that the node would soon stop to accept.
+    let line = "ulimit -Sn 24; ulimit -Hn 300; exec \"$0\" node -v --listen 127.0.0.1:0";
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", line, env!("CARGO_BIN_EXE_catraca")]).stdin(std::process::Stdio::null());
+    let node = Process::start(command);
+    node.says("listens at ");
+    node.complains("at most 300 open files, and nearly as many connections");
+    let said = node.stdout();
+    let address = said.split("listens at ").nth(1).unwrap().split(". ").next().unwrap();
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 1, 1]].concat();
+    let clients: Vec<TcpStream> = (0..100)
+        .map(|_| {
+            let mut client = TcpStream::connect(address).unwrap();
+            client.set_read_timeout(Some(support::GENEROUS)).unwrap();
+            client.write_all(&hello).unwrap();
+            client.read_exact(&mut [0; 4]).unwrap();
+            client
+        })
+        .collect();
+    folder.run(&["lock", "--node", address, "x", "--", "true"]).quietly(0);
+    drop(clients);
+}
+
+#[test]
 fn garbage_on_the_port_does_not_disturb_a_node() {
     let service = Service::start(1, &["-v"]);
     let say = |bytes: &[u8]| {

@@ -57,6 +57,9 @@ impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
         log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        if let Some(files) = catraca_classroom::allow_files(u64::MAX) {
+            tracing::debug!("at most {files} open files, and nearly as many connections");
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
         runtime.map_err(system)?.block_on(serve(config))
