@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use support::Folder;
-use support::service::{Process, Service, is_running, wait_until};
+use support::service::{Process, Service, at_terminal, is_running, wait_until};
 
 /// Runs until it is ended by a signal, and says when it has begun.
 const LONG: &str = "echo begun; while :; do sleep 0.05; done";
@@ -113,6 +113,22 @@ fn the_list_shows_who_holds_and_who_waits_over_the_whole_group() {
     for waiter in waiters {
         waiter.ends().quietly(0);
     }
+}
+
+#[test]
+fn the_list_fits_the_terminal_and_is_whole_elsewhere() {
+    let service = Service::start(1, &[]);
+    let label = "nightly-report-of-all-departments-and-their-subsidiaries";
+    let holder = service.lock(0, &format!("--label {label} db/orders"), LONG);
+    holder.says("begun");
+    assert!(service.locks(0).contains(label));
+    let catraca = env!("CARGO_BIN_EXE_catraca");
+    let line = format!("stty cols 80; {catraca} locks --node {}", service.addresses[0]);
+    let ran = at_terminal(&service.folder, &line).ends();
+    assert!(ran.stdout.contains("db/orders  holds  nightly"), "{ran:?}");
+    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{ran:?}");
+    holder.signal("TERM");
+    holder.ends();
 }
 
 #[test]
@@ -458,10 +474,7 @@ fn an_interactive_command_has_the_terminal() {
             service.addresses[0],
             shell.replace('$', "\\$")
         );
-        // `script` runs it at a terminal of its own.
-        let mut command = std::process::Command::new("script");
-        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped());
-        let mut terminal = Process::start(command);
+        let mut terminal = at_terminal(&service.folder, &line);
         terminal.types("hello\n");
         terminal.says("got hello");
         terminal.says("ready");
@@ -473,15 +486,11 @@ fn an_interactive_command_has_the_terminal() {
     }
 }
 
-/// A bash script at a terminal of its own; `$lock` in it is `catraca lock` at this node.
-fn at_terminal(service: &Service, lines: &str) -> Process {
+/// A bash script at a terminal; `$lock` in it is `catraca lock` at this node.
+fn script(service: &Service, lines: &str) -> Process {
     let lock = format!("{} lock --node {}", env!("CARGO_BIN_EXE_catraca"), service.addresses[0]);
     service.folder.write("script.sh", lines.replace("$lock", &lock));
-    let mut command = std::process::Command::new("script");
-    let path = service.folder.path("script.sh");
-    command.args(["-qec", &format!("bash {}", path.display()), "/dev/null"]);
-    command.current_dir(service.folder.path("")).stdin(Stdio::piped());
-    Process::start(command)
+    at_terminal(&service.folder, "bash script.sh")
 }
 
 #[test]
@@ -494,7 +503,7 @@ fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
         let lines = format!(
             "{trap} ulimit -c 0; for i in 1 2; do $lock x -- sh -c '{reads}'; done; echo TWO"
         );
-        let mut terminal = at_terminal(&service, &lines);
+        let mut terminal = script(&service, &lines);
         terminal.types("\n");
         terminal.says("begun");
         terminal.types(key);
@@ -505,13 +514,13 @@ fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
     }
     // One that did not get the terminal, because its output goes elsewhere.
     let lines = format!("$lock x -- sh -c '{LONG}' > out; echo TWO");
-    let mut terminal = at_terminal(&service, &lines);
+    let mut terminal = script(&service, &lines);
     wait_until("it begins", || {
         service.folder.names().contains(&"out".to_string())
             && service.folder.read("out").contains("begun")
     });
     // And one that waits.
-    let mut waiter = at_terminal(&service, "$lock x -- true; echo TWO");
+    let mut waiter = script(&service, "$lock x -- true; echo TWO");
     wait_until("it waits", || service.locks(0).contains("1 waiter"));
     for terminal in [&mut waiter, &mut terminal] {
         terminal.types("\x03");
@@ -526,7 +535,7 @@ fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
 fn a_command_that_takes_ctrl_c_for_its_own_does_not_end_the_script() {
     let service = Service::start(1, &[]);
     let line = "trap \"exit 130\" INT; read line; echo begun; while :; do sleep 0.05; done";
-    let mut terminal = at_terminal(&service, &format!("$lock x -- sh -c '{line}'; echo then $?"));
+    let mut terminal = script(&service, &format!("$lock x -- sh -c '{line}'; echo then $?"));
     terminal.types("\n");
     terminal.says("begun");
     terminal.types("\x03");

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use support::Folder;
-use support::service::{Process, Service, addresses};
+use support::service::{Process, Service, addresses, at_terminal};
 
 #[test]
 fn a_node_alone_says_where_it_listens_and_what_to_type_next() {
@@ -205,6 +205,12 @@ fn members_of_different_groups_refuse_each_other_and_say_so() {
         .run(&["status", "--node", &addresses[0]])
         .quietly(0)
         .says("refused: I am in group 'two', not in 'one'");
+    let catraca = env!("CARGO_BIN_EXE_catraca");
+    let line = format!("stty cols 70; {catraca} status --node {}", addresses[0]);
+    let narrow = at_terminal(&folder, &line).ends().stdout;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
+    let words: Vec<&str> = narrow.split_whitespace().collect();
+    assert!(words.join(" ").contains("I am in group 'two', not in 'one'"), "{narrow}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::config::that_apply;
 use super::locks::block_on;
 use crate::Outcome;
-use crate::output::Stdout;
+use crate::output::{Stdout, terminal_width};
 use crate::table::{Align, Table, grouped, lasting};
 use crate::value::at_node;
 
@@ -72,7 +72,8 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         };
         namespaces.row(vec![namespace.pattern.clone(), namespace.algorithm.clone(), messages]);
     }
-    for line in members.lines().into_iter().chain([String::new()]).chain(namespaces.lines()) {
+    let lines = |table: Table| table.lines_within(terminal_width(), &[]);
+    for line in lines(members).into_iter().chain([String::new()]).chain(lines(namespaces)) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
