@@ -2,6 +2,7 @@
 
 mod child;
 mod ending;
+mod entry;
 mod keeper;
 mod lease;
 mod signals;
@@ -12,14 +13,14 @@ use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use catraca_node::{Client, ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
+use catraca_node::{ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{SFlag, fstat};
 use tokio::sync::oneshot;
 
 use self::child::{Change, Child};
 use self::ending::{Ending, has_terminal};
-use self::keeper::{Keeper, Loss, News, PAUSE, Patience, Wish};
+use self::keeper::{Keeper, Loss, News};
 pub(crate) use self::lease::Lease;
 use self::signals::Signals;
 use super::guardian::Guardian;
@@ -162,129 +163,6 @@ impl Arguments {
         if self.verbose {
             // If standard error is closed there is nobody to tell.
             writeln!(io::stderr().lock(), "catraca: '{}': {}", self.names.join(" "), what()).ok();
-        }
-    }
-
-    /// Asks for the locks until they are had. Otherwise says how this ends.
-    async fn enter(
-        &self,
-        begin: Instant,
-        signals: &mut Signals,
-    ) -> Result<(Keeper, Lease, Vec<u64>), Result<Ending, Failure>> {
-        loop {
-            let (mut keeper, mut lease) = self.ask(begin, signals).await?;
-            let turn = self.inside(begin, &mut keeper, &mut lease, signals).await;
-            if let Turn::Come(fences) = turn {
-                return Ok((keeper, lease, fences));
-            }
-            keeper.close(FAREWELL).await;
-            match turn {
-                Turn::Never(end) => return Err(end),
-                _ => self.tell(|| "the session ran out while waiting; asks again".to_string()),
-            }
-        }
-    }
-
-    /// Opens a session and asks for the locks. A connection that breaks before the session is open is
-    /// made anew, for as long as the user waits, or a few seconds. Otherwise says how this ends.
-    async fn ask(
-        &self,
-        begin: Instant,
-        signals: &mut Signals,
-    ) -> Result<(Keeper, Lease), Result<Ending, Failure>> {
-        let limit = self.wait.filter(|wait| !wait.is_zero());
-        let until = limit.map_or_else(|| Instant::now() + ANSWER, |limit| begin + limit);
-        let mut broken = None;
-        loop {
-            let late = limit.map_or_else(|| Instant::now() + ANSWER * 2, |limit| begin + limit);
-            let client = tokio::select! {
-                client = Client::connect(&self.node) => client,
-                signal = signals.next() => return Err(Ok(Ending::Signal(signal))),
-                () = tokio::time::sleep_until(late.into()) => {
-                    let timed_out = || self.denied(&Denial::TimedOut);
-                    return Err(broken.map_or_else(timed_out, |error| Err(no_node(error))));
-                }
-            };
-            let begun = match client {
-                // From here on there is something to be closed.
-                Ok(client) => {
-                    let silent = |_| Err(ClientError::Silent { address: self.node.clone() });
-                    let begun = tokio::time::timeout(ANSWER, self.begin(client, begin));
-                    begun.await.unwrap_or_else(silent)
-                }
-                Err(error) => Err(error),
-            };
-            match begun {
-                Err(error) if error.is_broken() && Instant::now() < until => broken = Some(error),
-                begun => return begun.map_err(|error| Err(no_node(error))),
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), ClientError> {
-        let patience = match self.wait {
-            _ if self.nonblock => Patience::None,
-            Some(Duration::ZERO) => Patience::None,
-            Some(limit) => Patience::Until(begin + limit),
-            None => Patience::Endless,
-        };
-        let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await
-    }
-
-    fn who(&self) -> Who {
-        let user = std::env::var("USER").unwrap_or_default();
-        let program = self.command.first().map(|program| program.to_string_lossy());
-        let label = match (&self.label, program) {
-            (Some(label), _) => label.clone(),
-            (None, Some(program)) if user.is_empty() => program.into_owned(),
-            (None, Some(program)) => format!("{user}:{program}"),
-            (None, None) => user,
-        };
-        let host = nix::unistd::gethostname().unwrap_or_default();
-        Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
-    }
-
-    /// Waits until the locks are had, or something else comes of it.
-    async fn inside(
-        &self,
-        begin: Instant,
-        keeper: &mut Keeper,
-        lease: &mut Lease,
-        signals: &mut Signals,
-    ) -> Turn {
-        let refuses = self.nonblock || self.wait == Some(Duration::ZERO);
-        let limit = if refuses { Some(ANSWER) } else { self.wait };
-        let not_had = if refuses { Denial::Taken } else { Denial::TimedOut };
-        loop {
-            let give_up = async {
-                match limit {
-                    // The node says so itself, if it can be heard.
-                    Some(limit) => {
-                        tokio::time::sleep_until((begin + limit + LAST_CHANCE).into()).await;
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            let news = tokio::select! {
-                signal = signals.next() => return Turn::Never(Ok(Ending::Signal(signal))),
-                news = keeper.news() => news,
-                () = give_up => News::Denied(not_had.clone()),
-                () = tokio::time::sleep_until(lease.deadline().into()) => return Turn::RanOut,
-            };
-            match news {
-                // We may have been stopped, and hear of it too late.
-                News::Granted(_) if lease.warning() <= Instant::now() => return Turn::RanOut,
-                News::Lost(_) if lease.deadline() <= Instant::now() => return Turn::RanOut,
-                News::Granted(fences) => return Turn::Come(fences),
-                News::Renewed(renewed) => *lease = renewed,
-                News::Denied(why) => return Turn::Never(self.denied(&why)),
-                News::Lost(_) => {
-                    let why = format!("{}: the node has stopped or was restarted", self.node);
-                    return Turn::Never(Err(Failure::Own(NO_NODE, Some(why))));
-                }
-            }
         }
     }
 
@@ -446,21 +324,6 @@ impl Arguments {
             }
         }
     }
-}
-
-/// What comes of waiting.
-enum Turn {
-    /// The locks are had, with these fences.
-    Come(Vec<u64>),
-    /// They will not be had; this ends so.
-    Never(Result<Ending, Failure>),
-    /// The session has run out: we were stopped, or the node did not answer. Nothing is lost by asking
-    /// again but the place in the queue; a node that still does not answer is told of then.
-    RanOut,
-}
-
-fn no_node(error: ClientError) -> Failure {
-    Failure::Own(NO_NODE, Some(error.to_string()))
 }
 
 /// Says when standard input ends. Nobody can end `/dev/null` or a file, and a terminal that is not
