@@ -512,23 +512,26 @@ fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
         assert_eq!((ran.code, ran.stdout.matches("begun").count()), (Some(code), 1), "{ran:?}");
         assert!(service.locks(0).contains("Nobody"));
     }
+    let ends = |mut terminal: Process| {
+        terminal.types("\x03");
+        let ran = terminal.ends();
+        assert!(ran.code == Some(130) && !ran.stdout.contains("TWO"), "{ran:?}");
+    };
     // One that did not get the terminal, because its output goes elsewhere.
-    let lines = format!("$lock x -- sh -c '{LONG}' > out; echo TWO");
-    let mut terminal = script(&service, &lines);
+    let terminal = script(&service, &format!("$lock x -- sh -c '{LONG}' > out; echo TWO"));
     wait_until("it begins", || {
         service.folder.names().contains(&"out".to_string())
             && service.folder.read("out").contains("begun")
     });
+    ends(terminal);
     // And one that waits.
-    let mut waiter = script(&service, "$lock x -- true; echo TWO");
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    let waiter = script(&service, "$lock x -- true; echo TWO");
     wait_until("it waits", || service.locks(0).contains("1 waiter"));
-    for terminal in [&mut waiter, &mut terminal] {
-        terminal.types("\x03");
-    }
-    for terminal in [waiter, terminal] {
-        let ran = terminal.ends();
-        assert!(ran.code == Some(130) && !ran.stdout.contains("TWO"), "{ran:?}");
-    }
+    ends(waiter);
+    holder.signal("TERM");
+    holder.ends();
 }
 
 #[test]
