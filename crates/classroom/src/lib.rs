@@ -45,7 +45,7 @@ pub use hall::{Hall, Standing};
 pub use lesson::{LOG, Lesson, LessonError, RESULT};
 pub use log::{Event, Line, Log, NoLine};
 pub use message::{Frame, IdError, Kind, LENGTH, Malformed, Message, ProcessId};
-pub use server::{BindError, Ended, Limits, Server, listen};
+pub use server::{BindError, Ended, Limits, Server, allow_files, listen};
 pub use stamp::{NoStamp, Stamp};
 pub use terminal::{Silence, attend, may_read};
 pub use verify::{Account, Defect, Expected, Share, verify};

@@ -61,7 +61,7 @@ pub enum Ended {
 impl Server {
     /// A coordinator for a listener that [`listen`] has made.
     pub fn new(listener: StdListener, log: Log, limits: Limits) -> Self {
-        allow_files(limits.clients);
+        allow_files(u64::from(limits.clients) + 64);
         Server { listener, hall: Arc::new(Hall::new(limits.clients, log)), limits }
     }
 
@@ -123,15 +123,16 @@ pub(crate) fn resolve(address: &str) -> io::Result<SocketAddr> {
     address.to_socket_addrs().map_err(|_| unknown())?.next().ok_or_else(unknown)
 }
 
-/// Many systems allow a program 1,024 open files unless it asks for more. If this fails, accepting
-/// does, and the log says so.
-fn allow_files(clients: u32) {
+/// Many systems allow a program 1,024 open files unless it asks for more: asks for `wanted`. Returns how
+/// many are allowed then, nothing if there is no limit. If they are too few, accepting fails, and the
+/// log says so.
+pub fn allow_files(wanted: u64) -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = u64::from(clients) + 64;
     if limit.current.is_some_and(|current| current < wanted) {
         limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
         setrlimit(Resource::Nofile, limit).ok();
     }
+    getrlimit(Resource::Nofile).current
 }
 
 /// The address cannot be listened at.

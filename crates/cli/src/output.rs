@@ -178,6 +178,13 @@ impl Write for Stdout {
     }
 }
 
+/// How many characters a line of the terminal has that standard output goes to; nothing if it goes
+/// elsewhere.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|&width| width > 0)
+}
+
 /// A file that is going to be a picture.
 pub(crate) struct PendingPicture {
     file: PendingFile,

@@ -1,5 +1,12 @@
 //! Tables of text, columns aligned.
 
+/// A column is not cut down further.
+const NARROWEST: usize = 6;
+/// A text is not broken into narrower lines.
+const NARROWEST_TEXT: usize = 20;
+/// Stands for what was cut off.
+const REST: &str = "..";
+
 /// How a column is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -35,18 +42,60 @@ impl Table {
 
     /// The lines: head, a rule, rows. Cells of the last column are not padded.
     pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines_within(None, &[])
+    }
+
+    /// The same, no wider than `limit` if that is possible: first the widest of the columns called
+    /// `shortened` are cut down, then the last column is broken into several lines.
+    pub(crate) fn lines_within(&self, limit: Option<usize>, shortened: &[&str]) -> Vec<String> {
         let head: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let width = |column: usize| {
             let cells = self.rows.iter().chain([&head]).map(|row| row[column].chars().count());
             cells.max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * head.len().saturating_sub(1));
+        let mut widths: Vec<usize> = (0..head.len()).map(width).collect();
+        if let Some(limit) = limit {
+            self.fit(&mut widths, limit, shortened);
+        }
+        let rule = "-".repeat(total(&widths));
         let body = self.rows.iter().enumerate().flat_map(|(index, row)| {
             let gap = self.gaps.contains(&index).then(String::new);
-            gap.into_iter().chain([self.line(row, &widths)])
+            gap.into_iter().chain(self.broken(row, &widths))
         });
         [self.line(&head, &widths), rule].into_iter().chain(body).collect()
+    }
+
+    /// Makes the columns narrower until they fit, or cannot be made narrower.
+    fn fit(&self, widths: &mut [usize], limit: usize, shortened: &[&str]) {
+        while total(widths) > limit {
+            let is_free = |&column: &usize| shortened.contains(&self.columns[column].0.as_str());
+            let widest = (0..widths.len()).filter(is_free).max_by_key(|&column| widths[column]);
+            match widest.filter(|&column| widths[column] > NARROWEST) {
+                Some(column) => widths[column] -= 1,
+                None => break,
+            }
+        }
+        let excess = total(widths).saturating_sub(limit);
+        if let Some(last) = widths.last_mut() {
+            *last = last.saturating_sub(excess).max((*last).min(NARROWEST_TEXT));
+        }
+    }
+
+    /// One row, on as many lines as its last cell needs. Other cells are cut.
+    fn broken(&self, row: &[String], widths: &[usize]) -> Vec<String> {
+        let (Some((last, others)), Some((&room, narrow))) = (row.split_last(), widths.split_last())
+        else {
+            return Vec::new();
+        };
+        let others: Vec<String> =
+            others.iter().zip(narrow).map(|(cell, &width)| cut(cell, width)).collect();
+        let blank = vec![String::new(); others.len()];
+        let parts = words_within(last, room);
+        let cells = parts.into_iter().enumerate().map(|(index, part)| {
+            let before = if index == 0 { &others } else { &blank };
+            [&before[..], &[part]].concat()
+        });
+        cells.map(|cells| self.line(&cells, widths)).collect()
     }
 
     fn line(&self, cells: &[String], widths: &[usize]) -> String {
@@ -59,6 +108,40 @@ impl Table {
             });
         aligned.collect::<Vec<_>>().join("  ").trim_end().to_string()
     }
+}
+
+/// The width of a line, with two spaces between columns.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
+}
+
+/// The beginning of `text`, if it is too long.
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_string();
+    }
+    text.chars().take(width.saturating_sub(REST.len())).chain(REST.chars()).collect()
+}
+
+/// Breaks `text` between words into lines of this width. A longer word has a line of its own.
+fn words_within(text: &str, width: usize) -> Vec<String> {
+    if text.chars().count() <= width {
+        return vec![text.to_string()];
+    }
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
 }
 
 /// A number with as many decimals as are worth reading.
@@ -139,6 +222,34 @@ mod tests {
             }
         }
         assert_eq!(table.lines(), ["n", "-", "1", "2", "", "3", "4"]);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_cuts_the_widest_of_the_columns_that_may_be_cut() {
+        let names = ["lock", "who", "host", "fence"];
+        let mut table = Table::new(&names.map(|name| (name, Align::Left)));
+        table.row(vec!["x".repeat(10), "tester:make".into(), "h".repeat(9), "12345".into()]);
+        table.row(vec!["y".into(), "me".into(), "z".into(), "-".into()]);
+        let cut = table.lines_within(Some(37), &["who", "host"]);
+        assert_eq!(cut[1].len(), 37);
+        let rows = ["xxxxxxxxxx  tester..  hhhhhh..  12345", "y           me        z         -"];
+        assert_eq!(cut[2..], rows);
+        assert_eq!(table.lines_within(Some(41), &["who", "host"]), table.lines());
+        let narrow = table.lines_within(Some(5), &["who", "host"]);
+        assert_eq!(narrow[2], "xxxxxxxxxx  test..  hhhh..  12345", "not all can be cut");
+    }
+
+    #[test]
+    fn a_text_that_is_too_wide_goes_on_below_itself() {
+        let mut table = Table::new(&[("member", Align::Left), ("link", Align::Left)]);
+        table.row(vec!["b".into(), "refused: I am in group 'two', not in 'one'".into()]);
+        table.row(vec!["c".into(), "up".into()]);
+        let lines = table.lines_within(Some(30), &[]);
+        let text = ["refused: I am in group", "'two', not in 'one'"];
+        assert_eq!(
+            lines[2..],
+            [format!("b       {}", text[0]), format!("        {}", text[1]), "c       up".into()]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use support::Folder;
-use support::service::{Process, Service, is_running, wait_until};
+use support::service::{Process, Service, at_terminal, is_running, wait_until};
 
 /// Runs until it is ended by a signal, and says when it has begun.
 const LONG: &str = "echo begun; while :; do sleep 0.05; done";
@@ -116,6 +116,22 @@ fn the_list_shows_who_holds_and_who_waits_over_the_whole_group() {
 }
 
 #[test]
+fn the_list_fits_the_terminal_and_is_whole_elsewhere() {
+    let service = Service::start(1, &[]);
+    let label = "nightly-report-of-all-departments-and-their-subsidiaries";
+    let holder = service.lock(0, &format!("--label {label} db/orders"), LONG);
+    holder.says("begun");
+    assert!(service.locks(0).contains(label));
+    let catraca = env!("CARGO_BIN_EXE_catraca");
+    let line = format!("stty cols 80; {catraca} locks --node {}", service.addresses[0]);
+    let ran = at_terminal(&service.folder, &line).ends();
+    assert!(ran.stdout.contains("db/orders  holds  nightly"), "{ran:?}");
+    assert!(ran.stdout.lines().all(|line| line.chars().count() <= 80), "{ran:?}");
+    holder.signal("TERM");
+    holder.ends();
+}
+
+#[test]
 fn a_member_that_does_not_answer_is_named() {
     let mut service = Service::start(2, &[]);
     drop(service.nodes.remove(1));
@@ -191,10 +207,24 @@ fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
 }
 
 #[test]
+fn a_fence_that_cannot_be_printed_is_not_taken_for_a_lock_of_somebody_else() {
+    let service = Service::start(1, &[]);
+    let line = format!(
+        "{} lock --node {} x > /dev/full",
+        env!("CARGO_BIN_EXE_catraca"),
+        service.addresses[0]
+    );
+    let ran = service.folder.shell(&line);
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    ran.complained(&["cannot write to standard output", "the lock is not held"]);
+    assert!(service.locks(0).contains("Nobody"));
+}
+
+#[test]
 fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
     let mut service = Service::start(1, &[]);
     let stubborn = "trap 'echo asked' TERM; echo begun $$; while :; do sleep 0.05; done";
-    let holder = service.lock(0, "--ttl 6 x", stubborn);
+    let holder = service.lock(0, "-v --ttl 6 x", stubborn);
     holder.says("begun");
     let node = service.nodes.remove(0);
     node.signal("KILL");
@@ -205,6 +235,7 @@ fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
     assert_eq!(ran.code, Some(123), "{ran:?}");
     assert!(ran.stdout.contains("asked"), "{ran:?}");
     assert!(ran.stderr.contains("lost the lock 'x'"), "{ran:?}");
+    assert!(!ran.stderr.contains("release"), "what is lost is not released: {ran:?}");
     let pid = ran.stdout.split(' ').nth(1).unwrap().lines().next().unwrap().to_string();
     assert!(!is_running(&pid));
 }
@@ -264,6 +295,33 @@ fn nothing_runs_on_under_a_lock_whose_client_is_stopped() {
 }
 
 #[test]
+fn a_waiter_that_was_stopped_for_too_long_asks_again() {
+    let service = Service::start(1, &[]);
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    let waiter = service.lock(0, "--ttl 1 -v x", "echo ran");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    waiter.signal("STOP");
+    wait_until("its session runs out", || service.locks(0).contains("0 waiters"));
+    waiter.signal("CONT");
+    wait_until("it waits again", || service.locks(0).contains("1 waiter"));
+    waiter.complains("the session ran out while waiting; asks again");
+    // Now it is granted the lock while it is stopped, and wakes up when somebody else has it.
+    waiter.signal("STOP");
+    holder.signal("TERM");
+    holder.ends();
+    let other = service.lock(0, "--label other -w 100 x", LONG);
+    other.says("begun");
+    waiter.signal("CONT");
+    wait_until("it waits again", || service.locks(0).contains("1 waiter"));
+    assert_eq!(waiter.stdout(), "");
+    other.signal("TERM");
+    other.ends();
+    let ran = waiter.ends();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ran\n"), "{ran:?}");
+}
+
+#[test]
 fn several_names_do_not_deadlock() {
     let service = Service::start(3, &[]);
     let line = "n=$(cat a b 2>/dev/null | wc -l); echo x >> a; echo x >> b; \
@@ -320,6 +378,56 @@ fn a_session_outlives_its_connection() {
 }
 
 #[test]
+fn a_connection_that_breaks_before_the_session_is_open_is_made_anew() {
+    let service = Service::start(1, &[]);
+    // Cut before the greeting, within it, before the answer that opens the session, within it, and
+    // after it.
+    let early: Vec<usize> = (0..36).step_by(3).collect();
+    for (flags, cuts) in [("-w100", &early[..]), ("-v", &[0, 3]), ("-n", &[0, 18])] {
+        let address = breaking(&service.addresses[0], cuts);
+        let ran = service.folder.run(&["lock", "--node", &address, flags, "x", "--", "true"]);
+        assert_eq!(ran.code, Some(0), "{flags}: {ran:?}");
+    }
+    assert!(service.locks(0).contains("Nobody"));
+}
+
+#[test]
+fn what_is_wrong_with_whoever_answers_is_told() {
+    let folder = Folder::new();
+    let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+    // As a node that is stopped: the system takes connections on its behalf.
+    let silent = listen();
+    let stranger = listen();
+    let cases = [
+        (address(&silent), "accepts calls but does not answer", "see its log"),
+        (address(&stranger), "is no node", "does not speak catraca's language"),
+        (breaking("127.0.0.1:1", &[0; 1000]), "the connection to the node broke", ""),
+    ];
+    std::thread::spawn(move || {
+        for client in stranger.incoming().map_while(Result::ok) {
+            // Whoever called may be gone.
+            (&client).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
+            (&client).read_to_end(&mut Vec::new()).ok();
+        }
+    });
+    let status = folder.command(&["status", "--node", &cases[0].0]);
+    let status = Process::start(status);
+    for (address, what, why) in cases {
+        let wait = if why.is_empty() { "0.5" } else { "100" };
+        let lock = ["lock", "--node", &address, "-w", wait, "x", "--", "touch", "done"];
+        let ran = folder.run(&lock);
+        assert_eq!(ran.code, Some(125), "{ran:?}");
+        assert_eq!(ran.stderr.contains("is no node"), what == "is no node", "{ran:?}");
+        ran.complained(&[what, why]);
+    }
+    let status = status.ends();
+    assert_eq!(status.code, Some(1), "{status:?}");
+    status.complained(&["accepts calls but does not answer"]);
+    assert!(folder.names().is_empty());
+}
+
+#[test]
 fn without_a_node_it_says_what_to_do() {
     let folder = Folder::new();
     let nowhere = support::service::addresses(1).remove(0);
@@ -366,10 +474,7 @@ fn an_interactive_command_has_the_terminal() {
             service.addresses[0],
             shell.replace('$', "\\$")
         );
-        // `script` runs it at a terminal of its own.
-        let mut command = std::process::Command::new("script");
-        command.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped());
-        let mut terminal = Process::start(command);
+        let mut terminal = at_terminal(&service.folder, &line);
         terminal.types("hello\n");
         terminal.says("got hello");
         terminal.says("ready");
@@ -379,6 +484,66 @@ fn an_interactive_command_has_the_terminal() {
         assert!(code == Some(9) || !rest.is_empty(), "{code:?}");
         assert!(service.locks(0).contains("Nobody"));
     }
+}
+
+/// A bash script at a terminal; `$lock` in it is `catraca lock` at this node.
+fn script(service: &Service, lines: &str) -> Process {
+    let lock = format!("{} lock --node {}", env!("CARGO_BIN_EXE_catraca"), service.addresses[0]);
+    service.folder.write("script.sh", lines.replace("$lock", &lock));
+    at_terminal(&service.folder, "bash script.sh")
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_ends_the_calling_script_too() {
+    let service = Service::start(1, &[]);
+    // What reads from the terminal has it.
+    let reads = "read line; echo begun; while :; do sleep 0.05; done";
+    // Bash never dies of SIGQUIT, but can be told to.
+    for (key, code, trap) in [("\x03", 130, ""), ("\x1c", 7, "trap 'exit 7' QUIT;")] {
+        let lines = format!(
+            "{trap} ulimit -c 0; for i in 1 2; do $lock x -- sh -c '{reads}'; done; echo TWO"
+        );
+        let mut terminal = script(&service, &lines);
+        terminal.types("\n");
+        terminal.says("begun");
+        terminal.types(key);
+        let ran = terminal.ends();
+        assert!(!ran.stdout.contains("TWO"), "{ran:?}");
+        assert_eq!((ran.code, ran.stdout.matches("begun").count()), (Some(code), 1), "{ran:?}");
+        assert!(service.locks(0).contains("Nobody"));
+    }
+    let ends = |mut terminal: Process| {
+        terminal.types("\x03");
+        let ran = terminal.ends();
+        assert!(ran.code == Some(130) && !ran.stdout.contains("TWO"), "{ran:?}");
+    };
+    // One that did not get the terminal, because its output goes elsewhere.
+    let terminal = script(&service, &format!("$lock x -- sh -c '{LONG}' > out; echo TWO"));
+    wait_until("it begins", || {
+        service.folder.names().contains(&"out".to_string())
+            && service.folder.read("out").contains("begun")
+    });
+    ends(terminal);
+    // And one that waits.
+    let holder = service.lock(0, "x", LONG);
+    holder.says("begun");
+    let waiter = script(&service, "$lock x -- true; echo TWO");
+    wait_until("it waits", || service.locks(0).contains("1 waiter"));
+    ends(waiter);
+    holder.signal("TERM");
+    holder.ends();
+}
+
+#[test]
+fn a_command_that_takes_ctrl_c_for_its_own_does_not_end_the_script() {
+    let service = Service::start(1, &[]);
+    let line = "trap \"exit 130\" INT; read line; echo begun; while :; do sleep 0.05; done";
+    let mut terminal = script(&service, &format!("$lock x -- sh -c '{line}'; echo then $?"));
+    terminal.types("\n");
+    terminal.says("begun");
+    terminal.types("\x03");
+    terminal.says("then 130");
+    assert_eq!(terminal.ends().code, Some(0));
 }
 
 /// Passes bytes on between clients and a node, and cuts connections when told to.
@@ -422,6 +587,35 @@ impl Proxy {
         }
         cut.len() / 2
     }
+}
+
+/// Passes bytes on between clients and a node. The first connections are cut when so many bytes have
+/// come from the node. Returns its address.
+fn breaking(node: &str, cuts: &[usize]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (node, cuts) = (node.to_string(), cuts.to_vec());
+    std::thread::spawn(move || {
+        let cuts = cuts.into_iter().chain(std::iter::repeat(usize::MAX));
+        for (client, cut) in listener.incoming().map_while(Result::ok).zip(cuts) {
+            if cut == 0 {
+                continue;
+            }
+            let server = TcpStream::connect(&node).unwrap();
+            let (client_too, mut server_too) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || pass_on(client_too, server));
+            std::thread::spawn(move || {
+                let mut client = client;
+                // How it ends does not matter.
+                std::io::copy(&mut Read::by_ref(&mut server_too).take(cut as u64), &mut client)
+                    .ok();
+                client.shutdown(Shutdown::Both).ok();
+                server_too.shutdown(Shutdown::Both).ok();
+            });
+        }
+    });
+    address
 }
 
 fn pass_on(mut from: TcpStream, mut to: TcpStream) {

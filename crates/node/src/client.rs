@@ -32,6 +32,15 @@ pub enum ClientError {
         /// What went wrong.
         reason: String,
     },
+    /// Somebody takes connections there, but says nothing.
+    #[error(
+        "the node at {address} accepts calls but does not answer: \
+         it may be stopped or overloaded; see its log"
+    )]
+    Silent {
+        /// The address.
+        address: String,
+    },
     /// The connection broke.
     #[error("the connection to the node broke: {}", plain(.0))]
     Broken(#[from] io::Error),
@@ -41,6 +50,21 @@ pub enum ClientError {
     /// The session is over.
     #[error("the node has ended the session")]
     Over,
+}
+
+impl ClientError {
+    /// Whether the connection broke. Another one may do better.
+    pub fn is_broken(&self) -> bool {
+        use io::ErrorKind::{ConnectionAborted, ConnectionReset, InvalidData, InvalidInput};
+        match self {
+            // What cannot be said or understood is not the connection's fault.
+            ClientError::Broken(why) => !matches!(why.kind(), InvalidData | InvalidInput),
+            ClientError::Unreachable { reason, .. } => {
+                matches!(reason.kind(), ConnectionAborted | ConnectionReset)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What a node tells its client unasked.
@@ -71,6 +95,9 @@ pub enum Event {
 
 /// What the system says, without its number.
 pub(crate) fn plain(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return "it was closed".to_string();
+    }
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_lowercase(),
@@ -95,12 +122,17 @@ impl Client {
         let mut stream = stream.map_err(unreachable)?;
         stream.set_nodelay(true)?;
         let greeting = tokio::time::timeout(PATIENCE, greet(&mut stream)).await;
+        let address = address.to_string();
         match greeting.unwrap_or(Err(HandshakeError::Silence)) {
             Ok(incarnation) => Ok(Client { stream, bytes: Vec::new(), incarnation }),
-            Err(error) => Err(ClientError::Stranger {
-                address: address.to_string(),
-                reason: error.to_string(),
-            }),
+            Err(HandshakeError::Silence) => Err(ClientError::Silent { address }),
+            Err(HandshakeError::Io(error)) => Err(ClientError::Broken(error)),
+            Err(HandshakeError::Refused(why) | HandshakeError::Restarted(why)) => {
+                Err(ClientError::Refused(format!("the node at {address} refuses us: {why}")))
+            }
+            Err(error @ (HandshakeError::Stranger | HandshakeError::Frame(_))) => {
+                Err(ClientError::Stranger { address, reason: error.to_string() })
+            }
         }
     }
 

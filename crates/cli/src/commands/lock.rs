@@ -1,6 +1,8 @@
 //! `catraca lock`: runs a command while holding locks.
 
 mod child;
+mod ending;
+mod entry;
 mod keeper;
 mod lease;
 mod signals;
@@ -11,14 +13,14 @@ use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use catraca_node::{Client, ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS, Who};
+use catraca_node::{ClientError, Denial, LockName, MOST_NAMES, MOST_PERMITS};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{SFlag, fstat};
-use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::sync::oneshot;
 
 use self::child::{Change, Child};
-use self::keeper::{Keeper, Loss, News, Patience, Wish};
+use self::ending::{Ending, has_terminal};
+use self::keeper::{Keeper, Loss, News};
 pub(crate) use self::lease::Lease;
 use self::signals::Signals;
 use super::guardian::Guardian;
@@ -85,7 +87,7 @@ Exit codes:
     2  wrong input; the message says what to change
   123  the locks were lost; the command was ended
   124  the locks were not had in time (--wait); see -E
-  125  no node answers, or it cannot serve
+  125  no node answers, or it cannot serve; or the fences cannot be printed
   126  the command cannot be run
   127  the command was not found
   128 + N  signal N came while waiting
@@ -117,8 +119,7 @@ impl Arguments {
         self.check()?;
         let system = |error: io::Error| Failure::Own(NO_NODE, Some(reason(&error)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let code = runtime.map_err(system)?.block_on(self.hold())?;
-        if code == 0 { Ok(()) } else { Err(Failure::Own(code, None)) }
+        runtime.map_err(system)?.block_on(self.hold())?.conclude()
     }
 
     fn check(&self) -> Outcome {
@@ -134,41 +135,28 @@ impl Arguments {
         Ok(())
     }
 
-    async fn hold(self) -> Result<u8, Failure> {
+    async fn hold(self) -> Result<Ending, Failure> {
         let begin = Instant::now();
         let mut signals =
             Signals::listen().map_err(|error| Failure::Own(NO_NODE, Some(reason(&error))))?;
-        let late =
-            tokio::time::sleep(self.wait.filter(|wait| !wait.is_zero()).unwrap_or(ANSWER * 2));
-        let client = tokio::select! {
-            client = Client::connect(&self.node) => client.map_err(no_node)?,
-            signal = signals.next() => return Ok(128 + signal as u8),
-            () = late => return self.denied(&Denial::TimedOut),
-        };
-        // From here on there is something to be closed.
-        let begun = tokio::time::timeout(ANSWER, self.begin(client, begin)).await;
-        let (mut keeper, mut lease) = begun.unwrap_or_else(|_| {
-            Err(Failure::Own(NO_NODE, Some(format!("{}: the node does not answer", self.node))))
-        })?;
-        let granted = self.inside(begin, &mut keeper, &mut lease, &mut signals).await;
-        let fences = match granted {
-            Ok(fences) => fences,
-            Err(end) => {
-                keeper.close(FAREWELL).await;
-                return end;
-            }
+        let (mut keeper, mut lease, fences) = match self.enter(begin, &mut signals).await {
+            Ok(inside) => inside,
+            Err(end) => return end,
         };
         let waited = begin.elapsed().as_secs_f64();
         self.tell(|| format!("inside after {waited:.3} s, fence {}", list(&fences)));
-        let code = if self.command.is_empty() {
+        let ending = if self.command.is_empty() {
             self.stay(&fences, &mut keeper, &mut lease, &mut signals).await
         } else {
             self.work(&fences, &mut keeper, &mut lease, &mut signals).await
         };
-        let is_lost = matches!(code, Err(Failure::Own(LOST, _)));
+        let is_lost = matches!(ending, Err(Failure::Own(LOST, _)));
         let free = keeper.close(if is_lost { LAST_CHANCE } else { FAREWELL }).await;
-        self.tell(|| if free { "released" } else { "the node did not confirm the release" }.into());
-        code
+        if !is_lost {
+            let released = if free { "released" } else { "the node did not confirm the release" };
+            self.tell(|| released.to_string());
+        }
+        ending
     }
 
     fn tell(&self, what: impl FnOnce() -> String) {
@@ -178,70 +166,7 @@ impl Arguments {
         }
     }
 
-    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), Failure> {
-        let patience = match self.wait {
-            _ if self.nonblock => Patience::None,
-            Some(Duration::ZERO) => Patience::None,
-            Some(limit) => Patience::Until(begin + limit),
-            None => Patience::Endless,
-        };
-        let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await.map_err(no_node)
-    }
-
-    fn who(&self) -> Who {
-        let user = std::env::var("USER").unwrap_or_default();
-        let program = self.command.first().map(|program| program.to_string_lossy());
-        let label = match (&self.label, program) {
-            (Some(label), _) => label.clone(),
-            (None, Some(program)) if user.is_empty() => program.into_owned(),
-            (None, Some(program)) => format!("{user}:{program}"),
-            (None, None) => user,
-        };
-        let host = nix::unistd::gethostname().unwrap_or_default();
-        Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
-    }
-
-    /// Waits until the locks are had. Otherwise says how this ends.
-    async fn inside(
-        &self,
-        begin: Instant,
-        keeper: &mut Keeper,
-        lease: &mut Lease,
-        signals: &mut Signals,
-    ) -> Result<Vec<u64>, Result<u8, Failure>> {
-        let refuses = self.nonblock || self.wait == Some(Duration::ZERO);
-        let limit = if refuses { Some(ANSWER) } else { self.wait };
-        let not_had = if refuses { Denial::Taken } else { Denial::TimedOut };
-        let gone = |why: &str| Err(Failure::Own(NO_NODE, Some(format!("{}: {why}", self.node))));
-        loop {
-            let give_up = async {
-                match limit {
-                    // The node says so itself, if it can be heard.
-                    Some(limit) => {
-                        tokio::time::sleep_until((begin + limit + LAST_CHANCE).into()).await;
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            let news = tokio::select! {
-                signal = signals.next() => return Err(Ok(128 + signal as u8)),
-                news = keeper.news() => news,
-                () = give_up => News::Denied(not_had.clone()),
-                () = tokio::time::sleep_until(lease.deadline().into()) => {
-                    return Err(gone("the node does not answer any more"));
-                }
-            };
-            match news {
-                News::Granted(fences) => return Ok(fences),
-                News::Renewed(renewed) => *lease = renewed,
-                News::Denied(why) => return Err(self.denied(&why)),
-                News::Lost(_) => return Err(gone("the node has stopped or was restarted")),
-            }
-        }
-    }
-
-    fn denied(&self, why: &Denial) -> Result<u8, Failure> {
+    fn denied(&self, why: &Denial) -> Result<Ending, Failure> {
         let (usual, what) = match why {
             Denial::Taken => (1, "somebody else has it"),
             Denial::TimedOut => (TIMED_OUT, "not had in time"),
@@ -249,7 +174,7 @@ impl Arguments {
             Denial::Node(why) => return Err(Failure::Own(NO_NODE, Some(why.clone()))),
         };
         self.tell(|| what.to_string());
-        Ok(self.conflict_exit_code.unwrap_or(usual))
+        Ok(Ending::Code(self.conflict_exit_code.unwrap_or(usual)))
     }
 
     /// Runs the command.
@@ -259,7 +184,7 @@ impl Arguments {
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Ending, Failure> {
         let mut guardian = Guardian::start().map_err(|error| {
             let why = format!("cannot start the command's guardian: {}", reason(&error));
             Failure::Own(NO_NODE, Some(why))
@@ -278,14 +203,22 @@ impl Arguments {
         };
         guardian.guard(child.group(), lease);
         let mut lost: Option<Instant> = None;
-        let code = loop {
+        let mut passed_on = None;
+        let ending = loop {
             let next = lost.unwrap_or_else(|| lease.warning());
             tokio::select! {
                 change = child.change() => match change {
-                    Change::Ended(code) => break code,
+                    // The others of our group have got what we have got.
+                    Change::Ended(Ending::Typed(which)) if passed_on == Some(which) => {
+                        break Ending::Signal(which);
+                    }
+                    Change::Ended(ending) => break ending,
                     Change::Stopped(which) => child.rest(which),
                 },
-                signal = signals.next() => child.signal(signal),
+                signal = signals.next() => {
+                    child.signal(signal);
+                    passed_on = Some(signal);
+                }
                 news = keeper.news() => match news {
                     News::Renewed(renewed) if lost.is_none() => {
                         *lease = renewed;
@@ -321,7 +254,7 @@ impl Arguments {
             child.signal(Signal::SIGKILL);
         }
         guardian.dismiss();
-        if is_lost { Err(self.lost("the command was ended")) } else { Ok(code) }
+        if is_lost { Err(self.lost("the command was ended")) } else { Ok(ending) }
     }
 
     /// Asks the command to end because the locks are lost.
@@ -354,11 +287,14 @@ impl Arguments {
         keeper: &mut Keeper,
         lease: &mut Lease,
         signals: &mut Signals,
-    ) -> Result<u8, Failure> {
+    ) -> Result<Ending, Failure> {
         let mut out = Stdout::lock();
-        writeln!(out, "{}", list(fences))?;
-        out.flush()?;
+        let said = writeln!(out, "{}", list(fences)).and_then(|()| out.flush());
         drop(out);
+        said.map_err(|error| {
+            let what = format!("cannot write to standard output: {}", reason(&error));
+            Failure::Own(NO_NODE, Some(format!("{what}; the lock is not held")))
+        })?;
         if io::stderr().is_terminal() {
             let hint = "held until Ctrl-C; to run a command, put '--' before it";
             writeln!(io::stderr().lock(), "catraca: '{}': {hint}", self.names.join(" ")).ok();
@@ -374,9 +310,9 @@ impl Arguments {
             tokio::select! {
                 signal = signals.next() => match signal {
                     Signal::SIGUSR1 | Signal::SIGUSR2 => {}
-                    _ => return Ok(0),
+                    _ => return Ok(Ending::Code(0)),
                 },
-                () = ended => return Ok(0),
+                () = ended => return Ok(Ending::Code(0)),
                 news = keeper.news() => match news {
                     News::Renewed(renewed) => *lease = renewed,
                     News::Lost(_) => return Err(self.lost("it is no longer held")),
@@ -390,10 +326,6 @@ impl Arguments {
     }
 }
 
-fn no_node(error: ClientError) -> Failure {
-    Failure::Own(NO_NODE, Some(error.to_string()))
-}
-
 /// Says when standard input ends. Nobody can end `/dev/null` or a file, and a terminal that is not
 /// ours must not be read: then there is nothing to wait for.
 fn end_of_input() -> Option<oneshot::Receiver<()>> {
@@ -402,8 +334,7 @@ fn end_of_input() -> Option<oneshot::Receiver<()>> {
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
         kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
     });
-    let is_ours = || tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp());
-    if !is_pipe && !is_ours() {
+    if !is_pipe && !has_terminal() {
         return None;
     }
     let (end, ended) = oneshot::channel();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{Stdout, reason};
+use crate::output::{Stdout, reason, terminal_width};
 use crate::table::{Align, Table, counted, lasting};
 use crate::value::at_node;
 
@@ -97,7 +97,7 @@ impl Arguments {
         for line in &listing.lines {
             table.row(cells(line));
         }
-        for line in table.lines() {
+        for line in table.lines_within(terminal_width(), &["who", "host"]) {
             writeln!(out, "{line}")?;
         }
         let held = listing.lines.iter().filter(|line| line.place == 0).count();

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use catraca_algorithms::SpecError;
 use catraca_node::{Config, ConfigError, DEFAULT_ADDRESS, Namespace, Node, StartError};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::Level;
 
@@ -58,7 +57,9 @@ impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
         log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
-        allow_files();
+        if let Some(files) = catraca_classroom::allow_files(u64::MAX) {
+            tracing::debug!("at most {files} open files, and nearly as many connections");
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
         runtime.map_err(system)?.block_on(serve(config))
@@ -114,14 +115,6 @@ impl Arguments {
             config.members[0].address.clone_from(listen);
         }
         config
-    }
-}
-
-/// Many systems allow a program 1,024 open files unless it asks for more, and every client is one.
-/// If this fails, accepting may do, and the log says so.
-fn allow_files() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        setrlimit(Resource::RLIMIT_NOFILE, most, most).ok();
     }
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use catraca_node::{Client, DetectorStatus, LinkStatus, Status};
 use serde_json::json;
 
+use super::config::that_apply;
 use super::locks::block_on;
 use crate::Outcome;
-use crate::output::Stdout;
+use crate::output::{Stdout, terminal_width};
 use crate::table::{Align, Table, grouped, lasting};
 use crate::value::at_node;
 
@@ -26,7 +27,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let status = Client::connect(&self.node).await?.status().await?;
+            let mut status = Client::connect(&self.node).await?.status().await?;
+            status.namespaces = that_apply(status.namespaces, |it| &it.pattern);
             let mut out = Stdout::lock();
             if self.json {
                 writeln!(out, "{:#}", status_json(&status))?;
@@ -70,7 +72,8 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         };
         namespaces.row(vec![namespace.pattern.clone(), namespace.algorithm.clone(), messages]);
     }
-    for line in members.lines().into_iter().chain([String::new()]).chain(namespaces.lines()) {
+    let lines = |table: Table| table.lines_within(terminal_width(), &[]);
+    for line in lines(members).into_iter().chain([String::new()]).chain(lines(namespaces)) {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;

@@ -125,6 +125,13 @@ pub(crate) fn is_running(id: &str) -> bool {
     status.is_ok_and(|status| !status.contains("State:\tZ"))
 }
 
+/// A line of shell at a terminal of its own, where its input is typed.
+pub(crate) fn at_terminal(folder: &Folder, line: &str) -> Process {
+    let mut command = Command::new("script");
+    command.args(["-qec", line, "/dev/null"]).current_dir(folder.path("")).stdin(Stdio::piped());
+    Process::start(command)
+}
+
 /// Addresses that no other test has: the loopback network is large.
 pub(crate) fn addresses(count: u16) -> Vec<String> {
     static NEXT: AtomicU16 = AtomicU16::new(7000);

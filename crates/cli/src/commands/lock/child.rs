@@ -8,14 +8,16 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+use nix::unistd::{Pid, getpgrp, tcsetpgrp};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+use super::ending::{Ending, has_terminal};
 
 /// What has become of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It has ended, with this exit code, or 128 and the number of the signal that ended it.
-    Ended(u8),
+    /// It has ended.
+    Ended(Ending),
     /// It was stopped by this signal.
     Stopped(Signal),
 }
@@ -62,13 +64,15 @@ impl Child {
         loop {
             let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
             match waitpid(self.group, Some(flags)) {
-                Ok(WaitStatus::Exited(_, code)) => return Change::Ended(code as u8),
+                Ok(WaitStatus::Exited(_, code)) => {
+                    return Change::Ended(Ending::Code(code as u8));
+                }
                 Ok(WaitStatus::Signaled(_, which, _)) => {
-                    return Change::Ended(128 + which as u8);
+                    return Change::Ended(Ending::of(which, self.has_terminal));
                 }
                 Ok(WaitStatus::Stopped(_, which)) => return Change::Stopped(which),
                 // Somebody else has taken its status: nothing is known but that it has ended.
-                Err(Errno::ECHILD) => return Change::Ended(1),
+                Err(Errno::ECHILD) => return Change::Ended(Ending::Code(1)),
                 _ => {}
             }
             self.changes.recv().await;
@@ -91,9 +95,7 @@ impl Child {
     }
 
     fn give_terminal(&mut self) {
-        let stdin = io::stdin();
-        // It fails where there is no terminal.
-        if tcgetpgrp(&stdin).is_ok_and(|foreground| foreground == getpgrp()) {
+        if has_terminal() {
             self.has_terminal = set_foreground(self.group);
             // It may have been stopped for reading before the terminal was its own.
             self.signal(Signal::SIGCONT);

@@ -11,7 +11,7 @@ use super::lease::Lease;
 /// A session makes one request.
 const REQUEST: u32 = 1;
 /// From one attempt to connect to the next.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -79,7 +79,8 @@ impl Keeper {
     ) -> Result<(Keeper, Lease), ClientError> {
         let lease = Lease::new(ttl, Instant::now());
         let session = client.open(who, Some(ttl)).await?;
-        client.lock(REQUEST, &wish.names, wish.permits, wish.patience.wait()).await?;
+        // If this breaks the connection, the keeper comes back and asks again.
+        client.lock(REQUEST, &wish.names, wish.permits, wish.patience.wait()).await.ok();
         let (tell, news) = mpsc::unbounded_channel();
         let (close, closing) = oneshot::channel();
         let address = address.to_string();
