@@ -116,7 +116,9 @@ impl Guardian {
     pub(crate) fn renew(&mut self, lease: &Lease) {
         let now = Instant::now();
         let left = |until: Instant| until.saturating_duration_since(now).as_millis();
-        self.tell(&format!("certain {} {}", left(lease.warning()), left(lease.deadline())));
+        // The warning is rounded up: `catraca lock` knows that the lock is lost before this one acts,
+        // and does not take the signal for the command's own end.
+        self.tell(&format!("certain {} {}", left(lease.warning()) + 1, left(lease.deadline())));
     }
 
     /// The command has ended.
