@@ -5,7 +5,8 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -285,6 +286,21 @@ fn outlived(signal: &str, on_term: &str) {
 #[test]
 fn nothing_is_left_behind_when_the_client_is_killed() {
     outlived("KILL", "''");
+}
+
+#[test]
+fn nothing_is_left_behind_when_the_client_is_killed_before_it_has_named_its_command() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["guardian"]);
+    command.stdin(Stdio::piped());
+    let mut guardian = Process::start(command);
+    guardian.types("certain 60000 60000\n");
+    let mut sleeper = Command::new("sleep");
+    sleeper.arg("1000").process_group(0).env("CATRACA_GUARDIAN", guardian.id().to_string());
+    let mut sleeper = sleeper.spawn().unwrap();
+    guardian.end_input();
+    wait_until("the command has ended", || sleeper.try_wait().unwrap().is_some());
+    guardian.ends().quietly(0);
 }
 
 #[test]

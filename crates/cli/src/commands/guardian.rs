@@ -3,8 +3,10 @@
 //! `catraca lock` may be killed or stopped itself, and then gives no signs of life: the lock goes to
 //! somebody else while the command runs on. So it starts this process beside the command and tells
 //! it, over a pipe, how long the lock is certain. When that time is up, or the pipe breaks, the
-//! guardian ends the command's process group.
+//! guardian ends the command's process group. `catraca lock` may even end after it has started the
+//! command and before it has said which group that is; then the guardian looks for its mark.
 
+use std::fs::{self, DirEntry};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -13,10 +15,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgid};
 
 use super::lock::Lease;
 use crate::Outcome;
+
+/// The variable by which a guardian knows its command: it holds the guardian's process number.
+pub(crate) const MARK: &str = "CATRACA_GUARDIAN";
 
 /// Ends a process group in time. For `catraca lock` only.
 #[derive(clap::Args)]
@@ -82,15 +87,39 @@ fn watch(words: &Receiver<Word>) {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         }
     }
-    let Some(group) = group else { return };
+    // Before the first of these words there is no command.
+    let Some(hard) = hard else { return };
+    let Some(group) = group.or_else(|| search(hard)) else { return };
     // What is stopped cannot end in an orderly way unless it goes on.
     killpg(group, Signal::SIGTERM).ok();
     killpg(group, Signal::SIGCONT).ok();
-    let hard = hard.unwrap_or_else(Instant::now);
     while Instant::now() < hard && killpg(group, None).is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }
     killpg(group, Signal::SIGKILL).ok();
+}
+
+/// Looks for the group of the command, until nothing may run under the lock any more.
+fn search(until: Instant) -> Option<Pid> {
+    let mark = format!("{MARK}={}", std::process::id());
+    loop {
+        let found = marked(mark.as_bytes());
+        if found.is_some() || Instant::now() >= until {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The group of a process with `mark` in its environment.
+fn marked(mark: &[u8]) -> Option<Pid> {
+    let is_marked = |process: &DirEntry| {
+        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
+        environment.split(|&byte| byte == 0).any(|variable| variable == mark)
+    };
+    let found = fs::read_dir("/proc").ok()?.flatten().find(is_marked)?;
+    let number: i32 = found.file_name().to_str()?.parse().ok()?;
+    getpgid(Some(Pid::from_raw(number))).ok()
 }
 
 /// A running guardian, seen by `catraca lock`.
@@ -108,8 +137,13 @@ impl Guardian {
         command.spawn().map(Guardian)
     }
 
-    pub(crate) fn guard(&mut self, group: i32, lease: &Lease) {
-        self.renew(lease);
+    /// What the command's environment says of its guardian.
+    pub(crate) fn mark(&self) -> (&'static str, String) {
+        (MARK, self.0.id().to_string())
+    }
+
+    /// The command has been started, and is this group.
+    pub(crate) fn guard(&mut self, group: i32) {
         self.tell(&format!("group {group}"));
     }
 

@@ -193,7 +193,9 @@ impl Arguments {
             ("CATRACA_LOCK", self.names.join(" ")),
             ("CATRACA_FENCE", list(fences)),
             ("CATRACA_DEADLINE", unix_millis(lease.deadline()).to_string()),
+            guardian.mark(),
         ];
+        guardian.renew(lease);
         let mut child = match Child::start(&self.command, &environment) {
             Ok(child) => child,
             Err(error) => {
@@ -201,7 +203,7 @@ impl Arguments {
                 return Err(self.not_run(&error));
             }
         };
-        guardian.guard(child.group(), lease);
+        guardian.guard(child.group());
         let mut lost: Option<Instant> = None;
         let mut passed_on = None;
         let ending = loop {
