@@ -268,10 +268,8 @@ impl Host {
 
     /// A member that is not connected, if there is one.
     pub(crate) fn missing(&self) -> Option<&str> {
-        let links = self.links.0.iter().enumerate();
-        let down =
-            |(_, link): &(usize, &Option<Link>)| link.as_ref().is_some_and(|link| !link.is_up());
-        let member = links.filter(down).map(|(member, _)| member).next()?;
+        let is_down = |link: &Option<Link>| link.as_ref().is_some_and(|link| !link.is_up());
+        let member = self.links.0.iter().position(is_down)?;
         Some(&self.plan.members[member].name)
     }
 
