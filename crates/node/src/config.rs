@@ -275,7 +275,7 @@ impl Config {
         if interval < timeout {
             return Err(ConfigError::Detector { interval, timeout });
         }
-        let plan = Plan { members, me, namespaces, detector: self.detector };
+        let plan = Plan::new(members, me, namespaces, self.detector);
         plan.check().map_err(|(namespace, error)| ConfigError::Namespace {
             pattern: plan.namespaces[namespace].pattern.clone(),
             error,

@@ -71,6 +71,8 @@ pub(crate) struct Plan {
     pub(crate) namespaces: Vec<Namespace>,
     /// How crashes are found, in groups that want to know.
     pub(crate) detector: hi_adsd::Config,
+    /// Which namespaces are guarded by an algorithm that knows sets: looked at in every request.
+    sets: Vec<bool>,
 }
 
 /// The seats of one lock over the whole group, seen from its home.
@@ -101,6 +103,17 @@ impl Seating {
 }
 
 impl Plan {
+    pub(crate) fn new(
+        members: Vec<Member>,
+        me: usize,
+        namespaces: Vec<Namespace>,
+        detector: hi_adsd::Config,
+    ) -> Self {
+        let knows_sets = |namespace: &Namespace| takes(&namespace.algorithm, "resources");
+        let sets = namespaces.iter().map(knows_sets).collect();
+        Plan { members, me, namespaces, detector, sets }
+    }
+
     /// The first namespace whose pattern fits `name`.
     pub(crate) fn namespace(&self, name: &str) -> usize {
         let fits = |namespace: &Namespace| fits(&namespace.pattern, name);
@@ -110,7 +123,8 @@ impl Plan {
     /// Whether names with so many permits are resources of one instance, so that sets are asked for
     /// whole.
     pub(crate) fn knows_sets(&self, namespace: usize, permits: u32) -> bool {
-        takes(self.algorithm(namespace, permits), "resources")
+        // Those that know sets let one in at a time.
+        permits == 1 && self.sets[namespace]
     }
 
     /// The resource that stands for `name`. Two names may share one; they exclude each other then.
@@ -225,6 +239,9 @@ fn takes(name: &str, parameter: &str) -> bool {
 
 /// Whether `name` is of the form `pattern`, in which `*` stands for any text.
 fn fits(pattern: &str, name: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
         return false;
@@ -272,7 +289,7 @@ pub(crate) mod tests {
         };
         let members = (0..count).map(member).collect();
         let namespaces = vec![Namespace::new("*", algorithm)];
-        Plan { members, me, namespaces, detector: detector::USUAL }
+        Plan::new(members, me, namespaces, detector::USUAL)
     }
 
     #[test]
