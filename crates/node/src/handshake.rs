@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::client::plain;
 use crate::frame;
 
 /// What every connection begins with, so that strangers are known at once.
@@ -58,7 +59,7 @@ pub(crate) enum Answer {
 /// Why there was no handshake.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
-    #[error("{0}")]
+    #[error("{}", plain(.0))]
     Io(#[from] std::io::Error),
     #[error("whoever is there does not speak catraca's language")]
     Stranger,
