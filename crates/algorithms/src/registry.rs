@@ -142,11 +142,15 @@ pub struct Entry {
 impl Entry {
     /// The five paragraphs of the header: idea, source, assumptions, cost, departures.
     pub fn header(&self) -> impl Iterator<Item = &'static str> {
-        self.file
-            .lines()
-            .map_while(|line| line.strip_prefix("//!"))
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        header(self.file)
     }
+}
+
+/// The comment that a source file begins with, line by line.
+pub(crate) fn header(file: &'static str) -> impl Iterator<Item = &'static str> {
+    file.lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
 /// An algorithm that can be found by name.

@@ -25,7 +25,7 @@ use core::hash::Hash;
 
 use catraca_core::{Fence, NodeId, Phase};
 
-use crate::registry::Family;
+use crate::registry::{Family, header};
 use mutants::{Listed, Mutation};
 
 pub use helary::{EvolvingHelary, Knowledge as HelaryKnowledge};
@@ -125,10 +125,7 @@ pub struct Entry {
 impl Entry {
     /// The five paragraphs of the header: idea, source, assumptions, cost, departures.
     pub fn header(&self) -> impl Iterator<Item = &'static str> {
-        self.file
-            .lines()
-            .map_while(|line| line.strip_prefix("//!"))
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        header(self.file)
     }
 }
 
