@@ -411,7 +411,8 @@ fn an_interactive_command_has_the_terminal() {
 fn script(service: &Service, lines: &str) -> Process {
     let lock = format!("{} lock --node {}", env!("CARGO_BIN_EXE_catraca"), service.addresses[0]);
     service.folder.write("script.sh", lines.replace("$lock", &lock));
-    at_terminal(&service.folder, "bash script.sh")
+    // No other shell around it: that would get the signals too.
+    at_terminal(&service.folder, "exec bash script.sh")
 }
 
 #[test]

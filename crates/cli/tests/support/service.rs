@@ -129,6 +129,8 @@ pub(crate) fn is_running(id: &str) -> bool {
 pub(crate) fn at_terminal(folder: &Folder, line: &str) -> Process {
     let mut command = Command::new("script");
     command.args(["-qec", line, "/dev/null"]).current_dir(folder.path("")).stdin(Stdio::piped());
+    // Not every shell that a user may have is one for this line.
+    command.env("SHELL", "/bin/sh");
     Process::start(command)
 }
 
