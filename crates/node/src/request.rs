@@ -329,7 +329,7 @@ impl<'a> IntoFuture for Request<'a> {
     type IntoFuture = Acquire<'a>;
 
     fn into_future(self) -> Acquire<'a> {
-        Acquire { request: Some(self), going: None }
+        Acquire { request: Some(self), going: Going::Nowhere }
     }
 }
 
@@ -337,11 +337,17 @@ impl<'a> IntoFuture for Request<'a> {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Acquire<'a> {
     request: Option<Request<'a>>,
-    /// What could not be had at once. Boxed: most requests do without.
-    going: Option<Going<'a>>,
+    going: Going<'a>,
 }
 
-type Going<'a> = Pin<Box<dyn Future<Output = Result<Guard, LockError>> + Send + 'a>>;
+/// What could not be had at once.
+enum Going<'a> {
+    Nowhere,
+    /// One lock, however long it takes.
+    Simply(Waiting<'a>),
+    /// Boxed: most requests do without.
+    Otherwise(Pin<Box<dyn Future<Output = Result<Guard, LockError>> + Send + 'a>>),
+}
 
 impl Future for Acquire<'_> {
     type Output = Result<Guard, LockError>;
@@ -357,11 +363,19 @@ impl Future for Acquire<'_> {
                 Some(Err(waiting)) => Some(waiting),
                 None => None,
             };
-            self.going = Some(Box::pin(request.go_on(begun)));
+            self.going = match (begun, request.patience) {
+                (Some(waiting), Patience::Endless) => Going::Simply(waiting),
+                (begun, _) => Going::Otherwise(Box::pin(request.go_on(begun))),
+            };
         }
         match &mut self.going {
-            Some(going) => going.as_mut().poll(context),
-            None => Poll::Ready(Err(LockError::Stopped)),
+            Going::Simply(waiting) => {
+                let running = waiting.running;
+                let part = ready!(Pin::new(waiting).poll(context));
+                Poll::Ready(part.map(|part| Guard::of(running, part)))
+            }
+            Going::Otherwise(going) => going.as_mut().poll(context),
+            Going::Nowhere => Poll::Ready(Err(LockError::Stopped)),
         }
     }
 }
