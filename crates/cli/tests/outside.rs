@@ -41,7 +41,7 @@ fn cut_connections(
         let Ok(far) = TcpStream::connect(&target) else { continue };
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         // Often enough for the handshake and a message or two.
-        let left = 60 + (seed >> 33) % 160;
+        let left = 60 + (seed >> 33) % 60;
         let cuts = Arc::clone(&cuts);
         // One direction is counted, the other is passed on until the connection is cut.
         let (mut back_from, mut back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catraca_core::Fence;
 use tokio::sync::Notify;
@@ -57,14 +57,20 @@ impl Links {
     }
 
     /// Sends off what was posted for the members whose bits are set.
-    fn flush(&self, mut members: u64) {
-        while members != 0 {
-            let member = members.trailing_zeros() as usize;
-            members &= members - 1;
-            if let Some(link) = self.to(member) {
-                link.flush();
-            }
+    fn flush(&self, members: u64) {
+        for link in self.of(members) {
+            link.flush();
         }
+    }
+
+    /// The links to the members whose bits are set.
+    fn of(&self, mut members: u64) -> impl Iterator<Item = &Link> {
+        let member = move || {
+            let member = members.trailing_zeros() as usize;
+            members &= members.wrapping_sub(1);
+            (member < u64::BITS as usize).then_some(member)
+        };
+        std::iter::from_fn(member).filter_map(|member| self.to(member))
     }
 }
 
@@ -81,6 +87,8 @@ pub(crate) struct Host {
     shards: Box<[Mutex<Shard>]>,
     hasher: RandomState,
     anomalies: AtomicU64,
+    /// The members to whom a release is on its way that may wait for a request, one bit each.
+    departing: AtomicU64,
 }
 
 /// Whether a node may hand out locks.
@@ -98,6 +106,26 @@ impl Standing {
     fn in_group_of(members: usize) -> Self {
         let is_whole = AtomicBool::new(members == 1);
         Standing { is_whole, cast_out: OnceLock::new(), changed: Notify::new() }
+    }
+}
+
+/// What follows from messages: others, which leave when this is dropped.
+#[must_use = "messages leave when this is dropped"]
+pub(crate) struct Consequences<'a> {
+    host: &'a Host,
+    /// The members for whom there are messages, one bit each.
+    posted: u64,
+}
+
+impl Consequences<'_> {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.posted == 0
+    }
+}
+
+impl Drop for Consequences<'_> {
+    fn drop(&mut self) {
+        self.host.links.flush(self.posted);
     }
 }
 
@@ -130,6 +158,7 @@ impl Host {
             shards: (0..SHARDS).map(shard).collect(),
             hasher,
             anomalies: AtomicU64::new(0),
+            departing: AtomicU64::new(0),
             plan,
         }
     }
@@ -159,8 +188,39 @@ impl Host {
     #[inline]
     pub(crate) fn release(&self, place: LockPlace, ticket: Ticket) {
         let mut out = Aftermath::new(self, place.shard);
-        self.shard(place.shard).release(place.index, ticket, &mut out);
-        self.settle(out);
+        let mut shard = self.shard(place.shard);
+        shard.release(place.index, ticket, &mut out);
+        let is_expected = shard.returning.is_expected(place.index);
+        drop(shard);
+        let posted = out.posted;
+        if posted == 0 {
+            return self.settle(out);
+        }
+        if is_expected {
+            out.posted = 0;
+            self.settle(out);
+            self.send_soon(posted);
+        } else {
+            self.settle(out);
+        }
+        self.shard(place.shard).returning.has_left(place.index, Instant::now());
+    }
+
+    /// Messages to these members leave together with whatever is sent next, or else when the task
+    /// that runs now makes way for others.
+    fn send_soon(&self, members: u64) {
+        self.departing.fetch_or(members, Ordering::Relaxed);
+        for link in self.links.of(members) {
+            link.unsent.notify_one();
+        }
+    }
+
+    /// Sends off what waits for something to be sent with.
+    #[inline]
+    pub(crate) fn send_departing(&self) {
+        if self.departing.load(Ordering::Relaxed) != 0 {
+            self.links.flush(self.departing.swap(0, Ordering::Relaxed));
+        }
     }
 
     /// Whether nobody of this node holds or awaits what `key` names.
@@ -176,28 +236,26 @@ impl Host {
     }
 
     /// Takes in what connection `number` to `member` has brought. Returns how many bytes were whole
-    /// frames.
+    /// frames, and what has followed from them.
     pub(crate) fn take_in(
         &self,
         member: usize,
         number: u64,
         bytes: &[u8],
-    ) -> Result<usize, LinkError> {
-        let Some(link) = self.links.to(member) else { return Err(LinkError::Replaced) };
-        let mut posted = 0;
+    ) -> (Result<usize, LinkError>, Consequences<'_>) {
+        let mut after = Consequences { host: self, posted: 0 };
+        let Some(link) = self.links.to(member) else { return (Err(LinkError::Replaced), after) };
         let taken = link.take_in(number, bytes, |arrival| match (arrival, &self.detector) {
-            (Arrival::Letter(letter), _) => posted |= self.deliver(member, letter),
+            (Arrival::Letter(letter), _) => self.deliver(member, letter, &mut after),
             (Arrival::Signal(body), Some(detector)) => self.act_on(detector.hear(member, body)),
             (Arrival::Signal(_), None) => self.note("a detector speaks to a node that has none"),
         });
-        self.links.flush(posted);
-        link.flush();
-        taken
+        (taken, after)
     }
 
-    /// Lets a shard take a message. Returns the members for whom there are new ones.
+    /// Lets a shard take a message.
     #[inline]
-    fn deliver(&self, member: usize, letter: Letter<'_>) -> u64 {
+    fn deliver(&self, member: usize, letter: Letter<'_>, after: &mut Consequences<'_>) {
         let (shard, hash) = self.shard_of(letter.key);
         let mut out = Aftermath::new(self, shard);
         let delivered = self.shard(shard).deliver(hash, member, letter, &mut out);
@@ -206,9 +264,8 @@ impl Host {
             tracing::error!(lock, ?refusal, "a message cannot be delivered");
             self.anomalies.fetch_add(1, Ordering::Relaxed);
         }
-        let posted = std::mem::take(&mut out.posted);
+        after.posted |= std::mem::take(&mut out.posted);
         self.settle(out);
-        posted
     }
 
     /// A timer may have run out.
@@ -347,6 +404,7 @@ impl Host {
     /// Does what had to wait until the shard was free.
     #[inline]
     fn settle(&self, out: Aftermath<'_>) {
+        self.send_departing();
         self.links.flush(out.posted);
         for waker in out.wakers {
             waker.wake();
@@ -374,5 +432,103 @@ impl Surroundings for Host {
 
     fn set_timer(&self, shard: u16, timer: SeatTimer, after: Option<Duration>) {
         self.timers.change(TimerPlace { shard, timer }, after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::IntoFuture;
+    use std::pin::Pin;
+
+    use tokio::task::{JoinHandle, yield_now};
+
+    use super::*;
+    use crate::limits::pair;
+    use crate::{Guard, LockError, Node};
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const X: Key<'_> = Key { name: "x", permits: 1 };
+
+    /// Member 'a', where somebody has lock 'x' and is expected to ask for it again at once, and
+    /// who waits for it at 'b'.
+    async fn a_loop_at_a() -> (Node, Guard, JoinHandle<Result<Guard, LockError>>) {
+        let ([one, other], [here, there]) = pair().await;
+        let a = Node::start_at(one, here).await.unwrap();
+        let b = Node::start_at(other, there).await.unwrap();
+        let guard = a.lock("x").await.unwrap();
+        let host = &a.running.host;
+        let arrived = || host.shard(host.shard_of(X).0).counts.arrived;
+        let before = arrived();
+        let waiting = tokio::spawn(async move { b.lock("x").await });
+        let request = async {
+            while arrived() == before {
+                yield_now().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, request).await.expect("'b' asks");
+        let (only, now) = (LockIndex(0), Instant::now());
+        let mut shard = host.shard(host.shard_of(X).0);
+        shard.returning.has_left(only, now);
+        shard.returning.asks(only, now);
+        drop(shard);
+        (a, guard, waiting)
+    }
+
+    fn unwritten(a: &Node) -> usize {
+        a.running.host.links.to(1).unwrap().unwritten()
+    }
+
+    async fn comes(waiting: JoinHandle<Result<Guard, LockError>>) {
+        let come = tokio::time::timeout(LIMIT, waiting).await.expect("the lock comes");
+        assert!(come.unwrap().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_release_leaves_together_with_the_request_that_is_expected() {
+        let (a, guard, waiting) = a_loop_at_a().await;
+        drop(guard);
+        let release = unwritten(&a);
+        assert!(release > 0, "it waits for the request");
+        let mut again = a.lock("x").into_future();
+        std::future::poll_fn(|context| {
+            assert!(Pin::new(&mut again).poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        assert_eq!(unwritten(&a), 0, "both are on their way");
+        comes(waiting).await;
+    }
+
+    #[tokio::test]
+    async fn a_release_that_no_request_follows_leaves_when_the_task_makes_way() {
+        let (a, guard, waiting) = a_loop_at_a().await;
+        drop(guard);
+        assert!(unwritten(&a) > 0, "it waits for the request");
+        yield_now().await;
+        assert_eq!(unwritten(&a), 0);
+        comes(waiting).await;
+        let host = &a.running.host;
+        assert!(!host.shard(host.shard_of(X).0).returning.is_expected(LockIndex(0)), "no more");
+    }
+
+    #[tokio::test]
+    async fn a_release_leaves_before_its_node_stops() {
+        let (a, guard, waiting) = a_loop_at_a().await;
+        drop(guard);
+        assert!(unwritten(&a) > 0, "it waits for the request");
+        let running = Arc::clone(&a.running);
+        drop(a);
+        assert_eq!(running.host.links.to(1).unwrap().unwritten(), 0);
+        comes(waiting).await;
+    }
+
+    #[tokio::test]
+    async fn a_release_leaves_at_once_if_nobody_is_expected() {
+        let (a, guard, waiting) = a_loop_at_a().await;
+        let host = &a.running.host;
+        host.shard(host.shard_of(X).0).returning.has_left(LockIndex(0), Instant::now());
+        drop(guard);
+        assert_eq!(unwritten(&a), 0);
+        comes(waiting).await;
     }
 }

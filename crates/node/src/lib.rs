@@ -28,6 +28,7 @@ mod outgoing;
 mod plan;
 mod protocol;
 mod request;
+mod returning;
 mod session;
 mod shard;
 mod timers;

@@ -244,7 +244,7 @@ async fn who_does_not_read_disturbs_nobody_and_leaves_nothing_behind() {
 }
 
 /// The configurations of members 'a' and 'b', and where they listen.
-async fn pair() -> ([Config; 2], [TcpListener; 2]) {
+pub(crate) async fn pair() -> ([Config; 2], [TcpListener; 2]) {
     let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
     let listeners = [listen().await, listen().await];
     let member = |(name, at): (&str, &TcpListener)| Member {

@@ -12,7 +12,7 @@ use crate::frame::{self, Frame, FrameError};
 use crate::outgoing::{NeverSent, Outgoing};
 use crate::shard::Letter;
 
-/// After so many frames the other side is told what has come, without waiting for the next beat.
+/// After so many frames the other side is told what has come, without delay.
 const FRAMES_PER_RECEIPT: u64 = 64;
 /// Receipts are frames too. They ask for a receipt only when so many have come, or two members
 /// would go on acknowledging each other's acknowledgements.
@@ -91,8 +91,10 @@ pub(crate) struct Link {
     receiving: Mutex<Receiving>,
     /// How many bytes wait for the other side: looked at before every request, so without a mutex.
     pending: AtomicUsize,
-    /// There is something to write that could not be written at once.
-    pub(crate) blocked: Notify,
+    /// There is something to write that was not written at once.
+    pub(crate) unsent: Notify,
+    /// Something has come that the other side has not been told of.
+    pub(crate) unacknowledged: Notify,
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -106,7 +108,8 @@ impl Link {
             sending: Mutex::new(Sending { outgoing, connection, health }),
             receiving: Mutex::new(Receiving::default()),
             pending: AtomicUsize::new(0),
-            blocked: Notify::new(),
+            unsent: Notify::new(),
+            unacknowledged: Notify::new(),
         }
     }
 
@@ -126,22 +129,32 @@ impl Link {
         Ok(())
     }
 
-    /// Writes what the connection takes without waiting.
+    /// Writes what the connection takes without waiting, and leaves the rest to the writer.
     pub(crate) fn flush(&self) {
+        if !self.write() {
+            self.unsent.notify_one();
+        }
+    }
+
+    /// Writes what the connection takes without waiting. Returns false if it will take the rest
+    /// later.
+    pub(crate) fn write(&self) -> bool {
         let sending = &mut *hold(&self.sending);
-        let Some(connection) = &sending.connection else { return };
+        let Some(connection) = &sending.connection else { return true };
         while !sending.outgoing.unwritten().is_empty() {
             match connection.stream.try_write(sending.outgoing.unwritten()) {
                 Ok(bytes) => sending.outgoing.wrote(bytes),
-                Err(error) => {
-                    // Any other error ends the connection, which its reader will notice.
-                    if error.kind() == std::io::ErrorKind::WouldBlock {
-                        self.blocked.notify_one();
-                    }
-                    return;
-                }
+                // Any other error ends the connection, which its reader will notice.
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
             }
         }
+        true
+    }
+
+    /// How many bytes the connection has not taken.
+    #[cfg(test)]
+    pub(crate) fn unwritten(&self) -> usize {
+        hold(&self.sending).outgoing.unwritten().len()
     }
 
     /// Where to write, for whoever waits until it is possible again.
@@ -192,7 +205,7 @@ impl Link {
         drop((receiving, sending));
         self.flush();
         // The writer may be waiting for the connection that this one replaces.
-        self.blocked.notify_one();
+        self.unsent.notify_one();
         Ok(number)
     }
 
@@ -268,12 +281,15 @@ impl Link {
             || receiving.received - receiving.told >= RECEIPTS_PER_RECEIPT
         {
             self.tell(&mut receiving);
+            self.unsent.notify_one();
+        } else if receiving.letters > 0 {
+            self.unacknowledged.notify_one();
         }
         Ok(bytes.len() - rest.len())
     }
 
-    /// Once in a while: tells the other side what has come, if there was anything.
-    pub(crate) fn beat(&self) {
+    /// Tells the other side what has come, if it has not been told.
+    pub(crate) fn acknowledge(&self) {
         let mut receiving = hold(&self.receiving);
         if receiving.letters == 0 {
             return;

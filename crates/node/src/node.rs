@@ -114,7 +114,8 @@ impl Node {
         let identity = Identity { group: config.group, incarnation: incarnation() };
         let transport = Transport { host: Arc::clone(&host), identity };
         for member in (0..plan.members.len()).filter(|&member| member != plan.me) {
-            tasks.push(tokio::spawn(transport::tend(Arc::clone(&host), member)));
+            tasks.push(tokio::spawn(transport::write(Arc::clone(&host), member)));
+            tasks.push(tokio::spawn(transport::acknowledge(Arc::clone(&host), member)));
             if member > plan.me {
                 tasks.push(tokio::spawn(transport.clone().dial(member)));
             }
@@ -184,6 +185,7 @@ impl Node {
     fn halt(&self) {
         self.running.stopped.store(true, Ordering::Release);
         self.running.host.losses.notify_waiters();
+        self.running.host.send_departing();
         for task in &self.tasks {
             task.abort();
         }

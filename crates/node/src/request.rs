@@ -441,6 +441,10 @@ struct Part {
 }
 
 /// Locks that are held. They are released when the guard is dropped, or by [`release`](Self::release).
+///
+/// If others wait at another member, the lock is sent to them at once; or, if this node's last
+/// release of it was followed within microseconds by a new request, together with the next request,
+/// but not later than the task awaits something. So as everywhere in tokio, do not block in a task.
 #[must_use = "a lock is released when its guard is dropped"]
 pub struct Guard {
     running: Arc<Running>,

@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use crate::kind::{Kind, Step, Stimulus, kind_of};
 use crate::lock::{Admitted, Left, Lock, Owner, Rules, Set, Ticket, Waiter};
 use crate::plan::{Plan, Seating};
+use crate::returning::Returning;
 
 /// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +30,7 @@ pub(crate) struct Key<'a> {
 
 /// A place in a shard, for as long as the node lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LockIndex(u32);
+pub(crate) struct LockIndex(pub(crate) u32);
 
 /// A message to another member.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,7 @@ pub(crate) struct Shard {
     tickets: Ticket,
     /// Members that are taken for crashed.
     suspects: Vec<usize>,
+    pub(crate) returning: Returning,
     step: Step,
     errands: VecDeque<Errand>,
     pub(crate) counts: Counts,
@@ -179,6 +181,7 @@ impl Shard {
             hosted: Vec::new(),
             tickets: 0,
             suspects: Vec::new(),
+            returning: Returning::default(),
             step: Step::default(),
             errands: VecDeque::new(),
             counts: Counts::default(),
@@ -217,8 +220,10 @@ impl Shard {
         }
         let lock = &mut self.locks[index.0 as usize];
         if let Some((ticket, mut waiter)) = newcomer {
-            waiter.since = Some(Instant::now());
+            let now = Instant::now();
+            waiter.since = Some(now);
             lock.join(ticket, waiter);
+            self.returning.asks(index, now);
             return Ok((index, ticket, None));
         }
         Ok((index, ticket, lock.fence_of(ticket)))

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -26,8 +27,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// From one attempt to dial to the next, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the other side is told what has come.
-const BEAT: Duration = Duration::from_millis(20);
+/// The other side is told so long after a message that it has come, if not sooner.
+const RECEIPT_DELAY: Duration = Duration::from_millis(100);
+/// How long a writer waits for a connection that may have been replaced.
+const WRITE_PATIENCE: Duration = Duration::from_millis(20);
 /// A machine that loses its power or its network says no goodbye. So a connection on which nothing
 /// comes for this long is asked whether it still stands, again at this interval, and given up after
 /// so many questions without an answer: what its client held is free half a minute later.
@@ -276,13 +279,33 @@ impl Transport {
             if reader.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }
-            match self.host.take_in(member, number, &bytes) {
+            let (taken, after) = self.host.take_in(member, number, &bytes);
+            if !after.is_nothing() {
+                // Whoever has got a lock has waited longest, and may have something to send too.
+                let_others_run().await;
+            }
+            drop(after);
+            match taken {
                 Ok(taken) => drop(bytes.drain(..taken)),
                 Err(LinkError::Replaced) => return Ok(()),
                 Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
             }
         }
     }
+}
+
+/// Goes behind the tasks that are ready already. Unlike tokio's `yield_now` it does not look for new
+/// events first, which is a system call.
+async fn let_others_run() {
+    let mut is_first = true;
+    std::future::poll_fn(|context| {
+        if std::mem::take(&mut is_first) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Tells the operator who was turned away. Members try again every second: the same reason from the
@@ -296,22 +319,26 @@ fn turned_away(from: SocketAddr, why: String, told: &Mutex<Told<(IpAddr, String)
     }
 }
 
-/// Writes what could not be written at once, and tells the other side now and then what has come.
-pub(crate) async fn tend(host: Arc<Host>, member: usize) {
+/// Writes what was not written at once.
+pub(crate) async fn write(host: Arc<Host>, member: usize) {
     let Some(link) = host.links.to(member) else { return };
-    let mut beat = tokio::time::interval(BEAT);
-    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = beat.tick() => link.beat(),
-            () = link.blocked.notified() => {
-                if let Some(stream) = link.stream() {
-                    // A broken connection is noticed by its reader.
-                    let _ = timeout(BEAT, stream.writable()).await;
-                    link.flush();
-                }
-            }
+        link.unsent.notified().await;
+        while !link.write() {
+            let Some(stream) = link.stream() else { break };
+            // A broken connection is noticed by its reader.
+            let _ = timeout(WRITE_PATIENCE, stream.writable()).await;
         }
+    }
+}
+
+/// Tells the other side now and then what has come.
+pub(crate) async fn acknowledge(host: Arc<Host>, member: usize) {
+    let Some(link) = host.links.to(member) else { return };
+    loop {
+        link.unacknowledged.notified().await;
+        tokio::time::sleep(RECEIPT_DELAY).await;
+        link.acknowledge();
     }
 }
 
