@@ -109,6 +109,9 @@ fn three_nodes_find_each_other_and_tell_how_they_are() {
     let status =
         status.says("Node 'c' of group 'catraca'").says("this node").says("*      raymond");
     assert!(!status.stdout.contains("naimi-trehel"), "it never applies: {}", status.stdout);
+    service.lock(2, "--permits 2 x", "true").ends().quietly(0);
+    let status = service.client(2, &["status"], &[]).ends().quietly(0);
+    status.says("* (semaphores)  raymond-k  reply ");
     let json = service.client(1, &["status", "--json"], &[]).ends().quietly(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["members"][0]["link"], "up");

@@ -137,6 +137,16 @@ pub enum ConfigError {
     /// A namespace without names.
     #[error("a namespace needs names, as in 'ci/*' or '*'")]
     NoNames,
+    /// A namespace all of whose names are another's already.
+    #[error(
+        "namespace '{pattern}' never applies: '{before}' comes first and fits its names; change their order, or leave it out"
+    )]
+    NeverApplies {
+        /// The names.
+        pattern: String,
+        /// Those of the other.
+        before: String,
+    },
     /// A time that is none, or too long.
     #[error("{key} is {given}, but is a time in seconds, from 0.001 to 3600")]
     Seconds {
@@ -221,7 +231,9 @@ impl Config {
     pub fn all_namespaces(&self) -> Vec<Namespace> {
         let labelled = self.members.iter().any(|member| member.cluster.is_some());
         let usual = if labelled { CLUSTER_ALGORITHM } else { DEFAULT_ALGORITHM };
-        self.namespaces.iter().cloned().chain([Namespace::new("*", usual)]).collect()
+        let is_covered = self.namespaces.iter().any(|namespace| namespace.covers("*"));
+        let rest = (!is_covered).then(|| Namespace::new("*", usual));
+        self.namespaces.iter().cloned().chain(rest).collect()
     }
 
     /// Checks everything. A configuration that all members share has no name yet.
@@ -260,6 +272,12 @@ impl Config {
         let namespaces = self.all_namespaces();
         if namespaces.iter().any(|namespace| namespace.pattern.is_empty()) {
             return Err(ConfigError::NoNames);
+        }
+        for (index, Namespace { pattern, .. }) in namespaces.iter().enumerate() {
+            if let Some(first) = namespaces[..index].iter().find(|first| first.covers(pattern)) {
+                let (pattern, before) = (pattern.clone(), first.pattern.clone());
+                return Err(ConfigError::NeverApplies { pattern, before });
+            }
         }
         let hi_adsd::Config { interval, timeout, .. } = self.detector;
         if interval < timeout {
@@ -387,6 +405,14 @@ mod tests {
             (
                 "[[namespace]]\nnames='x'\nalgorithm='raymond'\nresources=2",
                 "line 1: namespace 'x': 'raymond' takes no resources; leave it out",
+            ),
+            (
+                "[[namespace]]\nnames='*'\nalgorithm='raymond'\n[[namespace]]\nnames='x*'\nalgorithm='raymond'",
+                "line 4: namespace 'x*' never applies: '*' comes first and fits its names",
+            ),
+            (
+                "[[namespace]]\nnames='a*b'\nalgorithm='raymond'\n[[namespace]]\nnames='a*b'\nalgorithm='lamport'",
+                "line 4: namespace 'a*b' never applies: 'a*b' comes first",
             ),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='nobody'",

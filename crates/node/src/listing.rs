@@ -122,6 +122,7 @@ pub(crate) fn status(running: &Running) -> Status {
     };
     let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| NamespaceStatus {
         pattern: plan.namespaces[namespace].pattern.clone(),
+        semaphores: algorithm != plan.namespaces[namespace].algorithm,
         algorithm,
         messages: counts.into_iter().map(|(kind, count)| (kind.to_string(), count)).collect(),
     });

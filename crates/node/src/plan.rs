@@ -60,6 +60,11 @@ impl Namespace {
             ack_timeout: None,
         }
     }
+
+    /// Whether `text` is one of its names; or, if it is a pattern, whether all of its names are.
+    pub(crate) fn covers(&self, text: &str) -> bool {
+        fits(&self.pattern, text)
+    }
 }
 
 /// How names find their algorithm, and members their places in it.
@@ -116,8 +121,8 @@ impl Plan {
 
     /// The first namespace whose pattern fits `name`.
     pub(crate) fn namespace(&self, name: &str) -> usize {
-        let fits = |namespace: &Namespace| fits(&namespace.pattern, name);
-        self.namespaces.iter().position(fits).unwrap_or(self.namespaces.len() - 1)
+        let covers = |namespace: &Namespace| namespace.covers(name);
+        self.namespaces.iter().position(covers).unwrap_or(self.namespaces.len() - 1)
     }
 
     /// Whether names with so many permits are resources of one instance, so that sets are asked for

@@ -203,6 +203,8 @@ pub enum LinkStatus {
 pub struct NamespaceStatus {
     /// The names.
     pub pattern: String,
+    /// Whether this is of its semaphores alone, which another algorithm guards than its locks.
+    pub semaphores: bool,
     /// The algorithm.
     pub algorithm: String,
     /// Messages sent by this node, by kind.

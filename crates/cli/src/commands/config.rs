@@ -69,7 +69,7 @@ impl Arguments {
         writeln!(out, "\nThe first of these that fits a name says which algorithm guards it:")?;
         let mut namespaces =
             Table::new(&[("names", Align::Left), ("algorithm", Align::Left), ("", Align::Left)]);
-        for namespace in that_apply(config.all_namespaces(), |it| &it.pattern) {
+        for namespace in config.all_namespaces() {
             let entry = catraca_algorithms::registry::entry(&namespace.algorithm);
             let takes =
                 |parameter| entry.is_some_and(|entry| entry.parameters.contains(&parameter));
@@ -95,11 +95,4 @@ impl Arguments {
         )?;
         Ok(())
     }
-}
-
-/// The namespaces up to the first that fits every name: those after it never apply.
-pub(crate) fn that_apply<T>(mut namespaces: Vec<T>, pattern: impl Fn(&T) -> &str) -> Vec<T> {
-    let all = namespaces.iter().position(|namespace| pattern(namespace) == "*");
-    namespaces.truncate(all.map_or(namespaces.len(), |all| all + 1));
-    namespaces
 }

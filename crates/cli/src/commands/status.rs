@@ -6,7 +6,6 @@ use std::time::Duration;
 use catraca_node::{Client, DetectorStatus, LinkStatus, Status};
 use serde_json::json;
 
-use super::config::that_apply;
 use super::locks::block_on;
 use crate::Outcome;
 use crate::output::{Stdout, terminal_width};
@@ -27,8 +26,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let mut status = Client::connect(&self.node).await?.status().await?;
-            status.namespaces = that_apply(status.namespaces, |it| &it.pattern);
+            let status = Client::connect(&self.node).await?.status().await?;
             let mut out = Stdout::lock();
             if self.json {
                 writeln!(out, "{:#}", status_json(&status))?;
@@ -70,7 +68,9 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
             [] => "none".to_string(),
             some => some.iter().map(one).collect::<Vec<_>>().join(", "),
         };
-        namespaces.row(vec![namespace.pattern.clone(), namespace.algorithm.clone(), messages]);
+        let which = if namespace.semaphores { " (semaphores)" } else { "" };
+        let names = format!("{}{which}", namespace.pattern);
+        namespaces.row(vec![names, namespace.algorithm.clone(), messages]);
     }
     let lines = |table: Table| table.lines_within(terminal_width(), &[]);
     for line in lines(members).into_iter().chain([String::new()]).chain(lines(namespaces)) {
@@ -137,7 +137,8 @@ fn status_json(status: &Status) -> serde_json::Value {
     let namespaces = status.namespaces.iter().map(|namespace| {
         let messages: serde_json::Map<_, _> =
             namespace.messages.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
-        json!({ "names": namespace.pattern, "algorithm": namespace.algorithm, "messages": messages })
+        json!({ "names": namespace.pattern, "semaphores": namespace.semaphores,
+                "algorithm": namespace.algorithm, "messages": messages })
     });
     let detector = status.detector.as_ref().map(|detector| {
         json!({ "interval_millis": detector.interval, "timeout_millis": detector.timeout,

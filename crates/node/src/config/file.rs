@@ -111,6 +111,10 @@ impl File {
             }
             ConfigError::Namespace { pattern, .. } => namespace(pattern),
             ConfigError::NoNames => namespace(""),
+            ConfigError::NeverApplies { pattern, .. } => {
+                let is_it = |entry: &&Spanned<NamespaceEntry>| entry.as_ref().names == *pattern;
+                self.namespace.iter().rfind(is_it).map(|entry| entry.span().start)
+            }
             ConfigError::Seconds { key: ACK_TIMEOUT, .. }
             | ConfigError::Range { key: RESOURCES, .. } => {
                 let is_it = |entry: &&Spanned<NamespaceEntry>| entry.as_ref().namespace().is_err();
