@@ -193,23 +193,24 @@ impl Host {
         let is_expected = shard.returning.is_expected(place.index);
         drop(shard);
         let posted = out.posted;
-        if posted == 0 {
-            return self.settle(out);
-        }
-        if is_expected {
+        // Where no task runs, nobody says when the next one does.
+        let waits = posted != 0 && is_expected && tokio::task::try_id().is_some();
+        if waits {
             out.posted = 0;
-            self.settle(out);
-            self.send_soon(posted);
-        } else {
-            self.settle(out);
         }
-        self.shard(place.shard).returning.has_left(place.index, Instant::now());
+        self.settle(out);
+        if waits {
+            self.send_soon(posted);
+        }
+        if posted != 0 {
+            self.shard(place.shard).returning.has_left(place.index, Instant::now());
+        }
     }
 
-    /// Messages to these members leave together with whatever is sent next, or else when the task
-    /// that runs now makes way for others.
+    /// Messages to these members leave with the next step of any lock, or else when the task that
+    /// runs now makes way for others.
     fn send_soon(&self, members: u64) {
-        self.departing.fetch_or(members, Ordering::Relaxed);
+        self.departing.fetch_or(members, Ordering::SeqCst);
         for link in self.links.of(members) {
             link.unsent.notify_one();
         }
@@ -218,8 +219,8 @@ impl Host {
     /// Sends off what waits for something to be sent with.
     #[inline]
     pub(crate) fn send_departing(&self) {
-        if self.departing.load(Ordering::Relaxed) != 0 {
-            self.links.flush(self.departing.swap(0, Ordering::Relaxed));
+        if self.departing.load(Ordering::SeqCst) != 0 {
+            self.links.flush(self.departing.swap(0, Ordering::SeqCst));
         }
     }
 
@@ -483,50 +484,75 @@ mod tests {
         assert!(come.unwrap().is_ok());
     }
 
+    async fn in_a_task(work: impl Future<Output = ()> + Send + 'static) {
+        tokio::spawn(work).await.unwrap();
+    }
+
     #[tokio::test]
     async fn a_release_leaves_together_with_the_request_that_is_expected() {
-        let (a, guard, waiting) = a_loop_at_a().await;
-        drop(guard);
-        let release = unwritten(&a);
-        assert!(release > 0, "it waits for the request");
-        let mut again = a.lock("x").into_future();
-        std::future::poll_fn(|context| {
-            assert!(Pin::new(&mut again).poll(context).is_pending());
-            Poll::Ready(())
+        in_a_task(async {
+            let (a, guard, waiting) = a_loop_at_a().await;
+            let messages = || a.running.host.shard(a.running.host.shard_of(X).0).counts.messages;
+            let before = messages();
+            drop(guard);
+            assert!(unwritten(&a) > 0, "it waits for the request");
+            let mut again = a.lock("x").into_future();
+            std::future::poll_fn(|context| {
+                assert!(Pin::new(&mut again).poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            assert_eq!((messages() - before, unwritten(&a)), (2, 0), "both are on their way");
+            comes(waiting).await;
         })
         .await;
-        assert_eq!(unwritten(&a), 0, "both are on their way");
-        comes(waiting).await;
     }
 
     #[tokio::test]
     async fn a_release_that_no_request_follows_leaves_when_the_task_makes_way() {
-        let (a, guard, waiting) = a_loop_at_a().await;
-        drop(guard);
-        assert!(unwritten(&a) > 0, "it waits for the request");
-        yield_now().await;
-        assert_eq!(unwritten(&a), 0);
-        comes(waiting).await;
-        let host = &a.running.host;
-        assert!(!host.shard(host.shard_of(X).0).returning.is_expected(LockIndex(0)), "no more");
+        in_a_task(async {
+            let (a, guard, waiting) = a_loop_at_a().await;
+            drop(guard);
+            assert!(unwritten(&a) > 0, "it waits for the request");
+            yield_now().await;
+            assert_eq!(unwritten(&a), 0);
+            comes(waiting).await;
+            let host = &a.running.host;
+            assert!(!host.shard(host.shard_of(X).0).returning.is_expected(LockIndex(0)), "no more");
+        })
+        .await;
     }
 
     #[tokio::test]
     async fn a_release_leaves_before_its_node_stops() {
-        let (a, guard, waiting) = a_loop_at_a().await;
-        drop(guard);
-        assert!(unwritten(&a) > 0, "it waits for the request");
-        let running = Arc::clone(&a.running);
-        drop(a);
-        assert_eq!(running.host.links.to(1).unwrap().unwritten(), 0);
-        comes(waiting).await;
+        in_a_task(async {
+            let (a, guard, waiting) = a_loop_at_a().await;
+            drop(guard);
+            assert!(unwritten(&a) > 0, "it waits for the request");
+            let running = Arc::clone(&a.running);
+            drop(a);
+            assert_eq!(running.host.links.to(1).unwrap().unwritten(), 0);
+            comes(waiting).await;
+        })
+        .await;
     }
 
     #[tokio::test]
     async fn a_release_leaves_at_once_if_nobody_is_expected() {
+        in_a_task(async {
+            let (a, guard, waiting) = a_loop_at_a().await;
+            let host = &a.running.host;
+            host.shard(host.shard_of(X).0).returning.has_left(LockIndex(0), Instant::now());
+            drop(guard);
+            assert_eq!(unwritten(&a), 0);
+            comes(waiting).await;
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_release_leaves_at_once_where_no_task_runs() {
         let (a, guard, waiting) = a_loop_at_a().await;
-        let host = &a.running.host;
-        host.shard(host.shard_of(X).0).returning.has_left(LockIndex(0), Instant::now());
         drop(guard);
         assert_eq!(unwritten(&a), 0);
         comes(waiting).await;

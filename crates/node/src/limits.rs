@@ -309,6 +309,43 @@ async fn a_member_that_takes_nothing_gets_nothing_new() {
 }
 
 #[tokio::test]
+async fn a_member_that_takes_everything_late_gets_everything() {
+    let (node, mut member) = with_a_mute_member().await;
+    let link = node.running.host.links.to(1).unwrap();
+    fill(link);
+    let mut bytes = vec![0; frame::LONGEST_FRAME];
+    while link.unwritten() > 0 {
+        let read = tokio::time::timeout(LIMIT, member.read(&mut bytes)).await;
+        assert!(read.expect("there is more").unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_member_is_told_what_has_come_after_a_while_and_after_many_messages() {
+    let (_node, mut member) = with_a_mute_member().await;
+    for numbers in [1..=1, 2..=65] {
+        let mut bytes = Vec::new();
+        let last = *numbers.end();
+        for number in numbers {
+            frame::write(&Frame::Signal { number, body: &[] }, &mut bytes).unwrap();
+        }
+        member.write_all(&bytes).await.unwrap();
+        let receipt = async {
+            loop {
+                let mut body = vec![0; member.read_u32_le().await.unwrap() as usize];
+                member.read_exact(&mut body).await.unwrap();
+                match frame::read(&body).unwrap() {
+                    Frame::Received { received, .. } if received == last => break,
+                    Frame::Received { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, receipt).await.expect("a receipt");
+    }
+}
+
+#[tokio::test]
 async fn a_member_that_comes_back_with_everything_is_not_behind() {
     let link = Link::new();
     let posted = fill(&link);

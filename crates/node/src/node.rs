@@ -55,7 +55,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+        self.stopped.load(Ordering::SeqCst)
     }
 }
 
@@ -183,7 +183,7 @@ impl Node {
     }
 
     fn halt(&self) {
-        self.running.stopped.store(true, Ordering::Release);
+        self.running.stopped.store(true, Ordering::SeqCst);
         self.running.host.losses.notify_waiters();
         self.running.host.send_departing();
         for task in &self.tasks {

@@ -444,7 +444,8 @@ struct Part {
 ///
 /// If others wait at another member, the lock is sent to them at once; or, if this node's last
 /// release of it was followed within microseconds by a new request, together with the next request,
-/// but not later than the task awaits something. So as everywhere in tokio, do not block in a task.
+/// but not later than the task has to wait for something. So as everywhere in tokio, do not block a
+/// task, nor compute for long in it.
 #[must_use = "a lock is released when its guard is dropped"]
 pub struct Guard {
     running: Arc<Running>,
@@ -516,6 +517,10 @@ impl Drop for Guard {
         }
         for part in self.parts.drain(..).rev() {
             self.running.host.release(part.place, part.ticket);
+        }
+        if self.running.is_stopped() {
+            // It was stopped meanwhile, and nobody else sends what waits.
+            self.running.host.send_departing();
         }
     }
 }
