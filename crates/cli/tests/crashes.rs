@@ -44,7 +44,9 @@ fn permits_come_back_when_their_node_is_killed() {
     let holders = take_both(&service);
     service.nodes[2].signal("KILL");
     for member in [0, 1] {
-        service.lock(member, "--ttl 2 --permits 2 pool/x", "true").ends().quietly(0);
+        // Its time to live is no longer than the detector's time-out, without being told.
+        let ran = service.lock(member, "--permits 2 pool/x", "true").ends();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
         service.nodes[member].complains("does not answer, and is taken for crashed, member c");
     }
     let status = service.client(1, &["status"], &[]).ends().quietly(0);

@@ -199,7 +199,9 @@ fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
         held.says(" ");
         assert_eq!(service.lock(0, "-n y", "true").ends().code, Some(1));
         held.signal(signal);
-        held.ends().quietly(0);
+        let ran = held.ends();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.complained(&["held until Ctrl-C or SIGTERM; to run a command, put '--' before it"]);
         assert!(service.locks(0).contains("Nobody"));
     }
 }
@@ -233,6 +235,7 @@ fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
     assert_eq!(ran.code, Some(123), "{ran:?}");
     assert!(ran.stdout.contains("asked"), "{ran:?}");
     assert!(ran.stderr.contains("lost the lock 'x'"), "{ran:?}");
+    assert!(ran.stderr.contains("did not answer in time"), "{ran:?}");
     assert!(!ran.stderr.contains("release"), "what is lost is not released: {ran:?}");
     let pid = ran.stdout.split(' ').nth(1).unwrap().lines().next().unwrap().to_string();
     assert!(!is_running(&pid));
@@ -250,8 +253,11 @@ fn a_node_that_stops_tells_its_clients_at_once() {
     let node = service.nodes.remove(0);
     node.signal("TERM");
     assert_eq!(node.ends().code, Some(0));
-    assert_eq!(holder.ends().code, Some(123));
-    assert_eq!(idle.ends().code, Some(123));
+    for client in [holder, idle] {
+        let ran = client.ends();
+        assert_eq!(ran.code, Some(123), "{ran:?}");
+        assert!(ran.stderr.contains("has stopped; "), "{ran:?}");
+    }
     let waited = waiter.ends();
     assert_eq!(waited.code, Some(125));
     waited.complained(&["the node has stopped"]);
@@ -276,7 +282,9 @@ fn outlived(signal: &str, on_term: &str) {
     assert!(!is_running(&pid));
     if signal == "STOP" {
         holder.signal("CONT");
-        assert_eq!(holder.ends().code, Some(123));
+        let ran = holder.ends();
+        assert_eq!(ran.code, Some(123), "{ran:?}");
+        assert!(ran.stderr.contains("this process was stopped for longer than --ttl"), "{ran:?}");
     }
 }
 
@@ -375,11 +383,13 @@ fn what_cannot_be_locked_is_refused_in_one_line() {
         (&["--permits", "65", "a"], "--permits: "),
         (&["--ttl", "0", "a"], "--ttl: '0' is no time: give 0.5 to 86400 seconds"),
         (&["-w", "soon", "a"], "--wait: 'soon' is no time"),
+        (&["-w", "-1", "a"], "--wait: '-1' is no time"),
         (&["--node", "nowhere", "a"], "--node: 'nowhere' is no address"),
     ];
     for (words, text) in cases {
         folder.run(&[&["lock"], *words, &["--", "true"]].concat()).refused(&[text]);
     }
+    folder.run(&["lock", "a", "--"]).refused(&["no command stands after '--'"]);
 }
 
 #[test]

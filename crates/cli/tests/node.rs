@@ -202,18 +202,18 @@ fn members_of_different_groups_refuse_each_other_and_say_so() {
         Process::start(folder.command(&words))
     };
     let (a, b) = (start("a", "one"), start("b", "two"));
-    a.complains("this member refuses us, member b, why I am in group 'two', not in 'one'");
-    b.complains("I am in group 'two', not in 'one'");
+    a.complains("this member refuses us, member b, why member 'b' is in group 'two', not in 'one'");
+    b.complains("'a' is refused: member 'b' is in group 'two', not in 'one'");
     for address in &addresses {
         let status = folder.run(&["status", "--node", address]).quietly(0);
-        status.says("refused: I am in group 'two', not in 'one'");
+        status.says("refused: member 'b' is in group 'two', not in 'one'");
     }
     let catraca = env!("CARGO_BIN_EXE_catraca");
     let line = format!("stty cols 70; {catraca} status --node {}", addresses[0]);
     let narrow = at_terminal(&folder, &line).ends().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
     let words: Vec<&str> = narrow.split_whitespace().collect();
-    assert!(words.join(" ").contains("I am in group 'two', not in 'one'"), "{narrow}");
+    assert!(words.join(" ").contains("member 'b' is in group 'two', not in 'one'"), "{narrow}");
 }
 
 #[test]
@@ -236,7 +236,8 @@ fn a_restarted_member_is_refused_and_the_others_say_so() {
     drop(service.nodes.remove(1));
     service.nodes[0].complains("disconnected, member b");
     let again = service.node(1, &[]);
-    service.nodes[0].complains("this member refuses us, member b");
+    service.nodes[0]
+        .complains("this member is refused, member b, why member 'b' has been restarted");
     again.complains("member 'b' has been restarted");
     let status = |member: usize| service.client(member, &["status"], &[]).ends().quietly(0);
     status(0).says("refused: member 'b' has been restarted");
@@ -251,6 +252,16 @@ fn a_restarted_member_is_refused_and_the_others_say_so() {
 }
 
 #[test]
+fn a_second_process_with_the_name_of_a_member_is_told_so() {
+    let service = Service::start(2, &[]);
+    let listen = &addresses(1)[0];
+    let second = service.node(0, &["--listen", listen]);
+    second.complains("another process is connected as member 'a'; give each node its own --name");
+    service.lock(0, "x", "true").ends().quietly(0);
+    service.lock(1, "x", "true").ends().quietly(0);
+}
+
+#[test]
 fn a_group_that_is_not_whole_hands_out_nothing_and_says_who_is_missing() {
     let (folder, addresses) = (Folder::new(), addresses(2));
     let list = format!("a={},b={}", addresses[0], addresses[1]);
@@ -262,10 +273,16 @@ fn a_group_that_is_not_whole_hands_out_nothing_and_says_who_is_missing() {
     for name in ["x", "y", "z"] {
         let ran = folder.run(&[&lock[..], &["-n", name, "--", "true"]].concat());
         assert_eq!(ran.code, Some(125), "{ran:?}");
-        ran.complained(&["member 'b' does not answer"]);
+        ran.complained(&["'b' has not been there yet"]);
     }
+    let ran = folder.run(&[&lock[..], &["-w", "0.2", "x", "--", "true"]].concat());
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    ran.complained(&["'b' has not been there yet"]);
+    first.complains("not here yet; locks are handed out once all members have been here");
+    first.complains("cannot be reached, member b");
     let waits = Process::start(folder.command(&[&lock[..], &["x", "--", "true"]].concat()));
+    waits.complains("member 'b' is not connected");
     let _second = start("b");
-    waits.ends().quietly(0);
+    assert_eq!(waits.ends().code, Some(0));
     first.complains("all members have been here");
 }

@@ -127,12 +127,10 @@ impl Client {
             Ok(incarnation) => Ok(Client { stream, bytes: Vec::new(), incarnation }),
             Err(HandshakeError::Silence) => Err(ClientError::Silent { address }),
             Err(HandshakeError::Io(error)) => Err(ClientError::Broken(error)),
-            Err(HandshakeError::Refused(why) | HandshakeError::Restarted(why)) => {
+            Err(HandshakeError::Refused(why)) => {
                 Err(ClientError::Refused(format!("the node at {address} refuses us: {why}")))
             }
-            Err(error @ (HandshakeError::Stranger | HandshakeError::Frame(_))) => {
-                Err(ClientError::Stranger { address, reason: error.to_string() })
-            }
+            Err(error) => Err(ClientError::Stranger { address, reason: error.to_string() }),
         }
     }
 
@@ -263,6 +261,8 @@ async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
     handshake::say(stream, true, &hello).await?;
     match handshake::hear(stream).await? {
         Answer::Welcome { incarnation, .. } => Ok(incarnation),
-        Answer::Refused(why) | Answer::Restarted(why) => Err(HandshakeError::Refused(why)),
+        Answer::Refused(why) | Answer::Restarted(why) | Answer::Forgotten(why) => {
+            Err(HandshakeError::Refused(why))
+        }
     }
 }

@@ -54,6 +54,8 @@ pub(crate) enum Answer {
     Refused(String),
     /// Go away: you have been restarted, and the group goes on without you.
     Restarted(String),
+    /// Go away: I have been restarted, and do not know what you know.
+    Forgotten(String),
 }
 
 /// Why there was no handshake.
@@ -72,6 +74,9 @@ pub(crate) enum HandshakeError {
     /// This node has been restarted, and the others know it.
     #[error("{0}")]
     Restarted(String),
+    /// The other side has been restarted, and this node knows it.
+    #[error("{0}")]
+    Forgotten(String),
 }
 
 /// Sends the magic and `hello`, or an answer without the magic.

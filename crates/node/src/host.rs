@@ -324,6 +324,21 @@ impl Host {
         }
     }
 
+    /// The members that have never been there, if there are any.
+    pub(crate) fn absent(&self) -> Option<String> {
+        let absent = self.links.0.iter().zip(&self.plan.members).filter_map(|(link, member)| {
+            let is_absent = link.as_ref().is_some_and(|link| link.incarnation().is_none());
+            is_absent.then(|| format!("'{}'", member.name))
+        });
+        let absent: Vec<String> = absent.collect();
+        (!absent.is_empty()).then(|| absent.join(", "))
+    }
+
+    /// Whether another member has said that this node does not belong to the group any more.
+    pub(crate) fn is_cast_out(&self) -> bool {
+        self.standing.cast_out.get().is_some()
+    }
+
     /// A member that is not connected, if there is one.
     pub(crate) fn missing(&self) -> Option<&str> {
         let is_down = |link: &Option<Link>| link.as_ref().is_some_and(|link| !link.is_up());

@@ -113,6 +113,7 @@ impl Node {
         });
         let identity = Identity { group: config.group, incarnation: incarnation() };
         let transport = Transport { host: Arc::clone(&host), identity };
+        tasks.push(tokio::spawn(remind(Arc::clone(&host))));
         for member in (0..plan.members.len()).filter(|&member| member != plan.me) {
             tasks.push(tokio::spawn(transport::write(Arc::clone(&host), member)));
             tasks.push(tokio::spawn(transport::acknowledge(Arc::clone(&host), member)));
@@ -195,6 +196,17 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.halt();
+    }
+}
+
+/// Members that are started together have found each other after this time.
+const GATHERING: Duration = Duration::from_secs(3);
+
+/// Tells the operator whom the group waits for.
+async fn remind(host: Arc<Host>) {
+    tokio::time::sleep(GATHERING).await;
+    if let Some(members) = host.absent().filter(|_| !host.is_cast_out()) {
+        tracing::warn!(%members, "not here yet; locks are handed out once all members have been here");
     }
 }
 

@@ -3,6 +3,8 @@
 //! A connection begins with the handshake of [`crate::handshake`]; then frames go both ways. The
 //! commands of the binary are the only users; public interfaces are built beside this one.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Who a client is, as lists of locks show it.
@@ -59,6 +61,8 @@ pub enum Denial {
     Taken,
     /// It did not come in time.
     TimedOut,
+    /// The time to live is longer than this; the text says why that cannot be.
+    LongTtl(Duration, String),
     /// It cannot be asked for so; the text says why.
     Input(String),
     /// The node cannot do it; the text says why.

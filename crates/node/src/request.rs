@@ -63,6 +63,11 @@ pub enum LockError {
         "nobody at this node has the lock, but member '{0}' does not answer; see 'catraca status'"
     )]
     Silent(String),
+    /// The group is not whole yet.
+    #[error(
+        "a group hands out locks once all members have been there, and {0} has not been there yet; see 'catraca status'"
+    )]
+    NotWhole(String),
     /// A client that could go on after the group has taken its node for crashed.
     #[error(
         "this group takes a silent member for crashed after {timeout:?}: say a time to live (--ttl) of at most that, not of {ttl:?}"
@@ -185,7 +190,8 @@ impl<'a> Request<'a> {
         match self.patience {
             Patience::Endless => all.await,
             Patience::For(limit) => {
-                tokio::time::timeout(limit, all).await.unwrap_or(Err(LockError::TimedOut))
+                let late = |_| Err(self.not_whole().unwrap_or(LockError::TimedOut));
+                tokio::time::timeout(limit, all).await.unwrap_or_else(late)
             }
             Patience::None(limit) => {
                 let answered = async {
@@ -207,7 +213,14 @@ impl<'a> Request<'a> {
     /// What it means that nothing was heard in time.
     fn no_answer(&self) -> LockError {
         let missing = self.running.host.missing();
-        missing.map_or(LockError::Taken, |member| LockError::Silent(member.to_string()))
+        let silent = missing.map(|member| LockError::Silent(member.to_string()));
+        self.not_whole().or(silent).unwrap_or(LockError::Taken)
+    }
+
+    /// What it means that nothing was heard, if the group has not begun.
+    fn not_whole(&self) -> Option<LockError> {
+        let host = &self.running.host;
+        if host.is_whole() { None } else { host.absent().map(LockError::NotWhole) }
     }
 
     /// Returns when another member has said that somebody there has one of the locks; otherwise

@@ -283,9 +283,11 @@ fn denial(error: LockError) -> Denial {
     match error {
         LockError::Taken => Denial::Taken,
         LockError::TimedOut => Denial::TimedOut,
+        LockError::LongTtl { timeout, .. } => Denial::LongTtl(timeout, error.to_string()),
         LockError::Full
         | LockError::Behind(_)
         | LockError::Silent(_)
+        | LockError::NotWhole(_)
         | LockError::CastOut(_)
         | LockError::Excluded(_)
         | LockError::Stopped => Denial::Node(error.to_string()),

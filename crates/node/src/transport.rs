@@ -95,7 +95,7 @@ impl Transport {
         .await?;
         let checked = match (&hello.caller, hello.version) {
             (_, version) if version != VERSION => Err(Answer::Refused(format!(
-                "you speak version {version} and I speak version {VERSION}; run the same release on both"
+                "whoever calls speaks version {version}, whoever is called {VERSION}; run the same release on both"
             ))),
             (Caller::Client, _) => Ok(None),
             (Caller::Member(introduction), _) => self.check(introduction).map(Some),
@@ -127,17 +127,19 @@ impl Transport {
 
     /// Keeps in mind that a member was turned away, for those who ask how the links are.
     fn refusal(&self, caller: &Caller, answer: Answer) -> HandshakeError {
-        let (Answer::Refused(why) | Answer::Restarted(why)) = answer else {
+        let (Answer::Refused(why) | Answer::Restarted(why) | Answer::Forgotten(why)) = answer
+        else {
             return HandshakeError::Stranger;
         };
-        if let Caller::Member(Introduction { from, .. }) = caller {
-            let members = &self.host.plan.members;
-            let member = members.iter().position(|member| member.name == *from);
-            if let Some(link) = member.and_then(|member| self.host.links.to(member)) {
-                link.refuse(why.clone());
-            }
+        let Caller::Member(Introduction { from, .. }) = caller else {
+            return HandshakeError::Refused(why);
+        };
+        let members = &self.host.plan.members;
+        let member = members.iter().position(|member| member.name == *from);
+        if let Some(link) = member.and_then(|member| self.host.links.to(member)) {
+            link.refuse(why.clone());
         }
-        HandshakeError::Refused(why)
+        HandshakeError::Refused(format!("'{from}' is refused: {why}"))
     }
 
     /// Which member calls, if it is one of ours and means us.
@@ -147,11 +149,12 @@ impl Transport {
         let members = &self.host.plan.members;
         let me = &members[self.host.plan.me].name;
         if *group != self.identity.group {
-            return refused(format!("I am in group '{}', not in '{group}'", self.identity.group));
+            let own = &self.identity.group;
+            return refused(format!("member '{me}' is in group '{own}', not in '{group}'"));
         }
         if to != me {
             return refused(format!(
-                "I am member '{me}', not '{to}'; check the addresses of the members"
+                "member '{me}' answers where '{to}' should; check the addresses of the members"
             ));
         }
         let Some(member) = members.iter().position(|member| member.name == *from) else {
@@ -168,13 +171,19 @@ impl Transport {
         if known.is_some_and(|known| known != self.identity.incarnation) {
             let why = restarted(me);
             self.host.cast_out(&why);
-            return refused(why);
+            return Err(Answer::Forgotten(why));
         }
-        let before = self.host.links.to(member).and_then(Link::incarnation);
-        if before.is_some_and(|before| before != *incarnation) {
-            return Err(Answer::Restarted(restarted(from)));
+        let link = self.host.links.to(member);
+        let before = link.and_then(Link::incarnation);
+        if before.is_none_or(|before| before == *incarnation) {
+            return Ok(member);
         }
-        Ok(member)
+        if link.is_some_and(Link::is_up) {
+            return refused(format!(
+                "another process is connected as member '{from}'; give each node its own --name"
+            ));
+        }
+        Err(Answer::Restarted(restarted(from)))
     }
 
     /// Calls `member` again and again, for as long as the node lives.
@@ -195,16 +204,30 @@ impl Transport {
                     if let HandshakeError::Restarted(_) = error {
                         self.host.cast_out(&why);
                     }
-                    if matches!(error, HandshakeError::Refused(_) | HandshakeError::Restarted(_)) {
-                        // It goes on refusing until somebody has read this; once is enough.
-                        if told.is_news(why.clone()) {
-                            tracing::error!(member = %name, %why, "this member refuses us");
+                    let refused = match error {
+                        HandshakeError::Refused(_) | HandshakeError::Restarted(_) => {
+                            Some("this member refuses us")
                         }
-                        link.refuse(why);
-                        pause = LONGEST_PAUSE;
-                    } else {
-                        tracing::debug!(member = %name, %why, "no connection");
-                        link.unreachable(why);
+                        HandshakeError::Forgotten(_) => Some("this member is refused"),
+                        _ => None,
+                    };
+                    // It goes on until somebody has read this; once is enough.
+                    let is_news =
+                        (refused.is_some() || pause == LONGEST_PAUSE) && told.is_news(why.clone());
+                    match refused {
+                        Some(what) => {
+                            if is_news {
+                                tracing::error!(member = %name, %why, "{what}");
+                            }
+                            link.refuse(why);
+                            pause = LONGEST_PAUSE;
+                        }
+                        None => {
+                            if is_news {
+                                tracing::warn!(member = %name, %why, "cannot be reached");
+                            }
+                            link.unreachable(why);
+                        }
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -236,10 +259,11 @@ impl Transport {
         match handshake::hear(&mut stream).await? {
             Answer::Refused(why) => Err(HandshakeError::Refused(why)),
             Answer::Restarted(why) => Err(HandshakeError::Restarted(why)),
+            Answer::Forgotten(why) => Err(HandshakeError::Forgotten(why)),
             Answer::Welcome { incarnation, .. }
                 if known.is_some_and(|known| known != incarnation) =>
             {
-                Err(HandshakeError::Refused(restarted(&plan.members[member].name)))
+                Err(HandshakeError::Forgotten(restarted(&plan.members[member].name)))
             }
             Answer::Welcome { incarnation, received } => Ok((stream, incarnation, received)),
         }

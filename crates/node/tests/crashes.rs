@@ -71,7 +71,11 @@ async fn a_member_that_was_never_there_has_not_crashed() {
     let (late, at) = (configs.pop().unwrap(), listeners.pop().unwrap());
     let mut nodes = support::group_of(configs, listeners).await;
     let waits = nodes[0].lock("early").within(PATIENT.interval * 2).await;
-    assert_eq!(waits.unwrap_err(), LockError::TimedOut, "the third may be inside");
+    assert_eq!(
+        waits.unwrap_err(),
+        LockError::NotWhole("'c'".to_string()),
+        "the third may be inside"
+    );
     assert!(suspects(&nodes[0]).is_empty());
     nodes.push(Node::start_at(late, at).await.unwrap());
     for node in &nodes {

@@ -51,14 +51,15 @@ pub(crate) struct Arguments {
     #[arg(short, long, visible_alias = "nb", conflicts_with = "wait")]
     nonblock: bool,
     /// Fail if the locks are not had within SECONDS. Fractions are allowed; 0 is as --nonblock.
-    #[arg(short, long, visible_alias = "timeout", value_name = "SECONDS", value_parser = seconds(0.0..=1e9))]
+    #[arg(short, long, visible_alias = "timeout", value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds(0.0..=1e9))]
     wait: Option<Duration>,
     /// The exit code if the locks are not had, instead of 1 (--nonblock) or 124 (--wait).
     #[arg(short = 'E', long, value_name = "CODE")]
     conflict_exit_code: Option<u8>,
-    /// How long the locks stay held after the last sign of life of this process.
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds(0.5..=86_400.0))]
-    ttl: Duration,
+    /// How long the locks stay held after the last sign of life of this process: 10, or less where
+    /// the group takes a silent node for crashed sooner.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds(0.5..=86_400.0))]
+    ttl: Option<Duration>,
     /// How many may hold the lock at a time, 1 to 64: a semaphore. All who use it say the same.
     #[arg(long, default_value = "1", value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PERMITS)))]
     permits: u32,
@@ -105,6 +106,12 @@ const NO_NODE: u8 = 125;
 
 /// The node answers a request that does not wait in much less time.
 const ANSWER: Duration = Duration::from_secs(5);
+/// Whoever notices so late that a lock is lost has been stopped meanwhile.
+const STOPPED: Duration = Duration::from_millis(500);
+/// The time to live, unless said otherwise.
+const USUAL_TTL: Duration = Duration::from_secs(10);
+/// Whoever waits for so long is told if a member is not there.
+const LONG_WAIT: Duration = Duration::from_secs(3);
 /// How long the node is given to free everything.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// When the node stops, nobody gets the lock before it is started again.
@@ -125,6 +132,11 @@ impl Arguments {
     fn check(&self) -> Outcome {
         for name in &self.names {
             LockName::new(name).map_err(Failure::input)?;
+        }
+        if self.command.is_empty() && std::env::args_os().next_back().is_some_and(|it| it == "--") {
+            return Err(Failure::input(
+                "no command stands after '--'; without '--' the lock is held until Ctrl-C",
+            ));
         }
         if self.names.len() > MOST_NAMES {
             return Err(Failure::input(format!("at most {MOST_NAMES} locks at once")));
@@ -161,16 +173,20 @@ impl Arguments {
 
     fn tell(&self, what: impl FnOnce() -> String) {
         if self.verbose {
-            // If standard error is closed there is nobody to tell.
-            writeln!(io::stderr().lock(), "catraca: '{}': {}", self.names.join(" "), what()).ok();
+            self.warn(&what());
         }
+    }
+
+    fn warn(&self, what: &str) {
+        // If standard error is closed there is nobody to tell.
+        writeln!(io::stderr().lock(), "catraca: '{}': {what}", self.names.join(" ")).ok();
     }
 
     fn denied(&self, why: &Denial) -> Result<Ending, Failure> {
         let (usual, what) = match why {
             Denial::Taken => (1, "somebody else has it"),
             Denial::TimedOut => (TIMED_OUT, "not had in time"),
-            Denial::Input(why) => return Err(Failure::input(why)),
+            Denial::Input(why) | Denial::LongTtl(_, why) => return Err(Failure::input(why)),
             Denial::Node(why) => return Err(Failure::Own(NO_NODE, Some(why.clone()))),
         };
         self.tell(|| what.to_string());
@@ -205,6 +221,7 @@ impl Arguments {
         };
         guardian.guard(child.group());
         let mut lost: Option<Instant> = None;
+        let mut why = None;
         let mut passed_on = None;
         let ending = loop {
             let next = lost.unwrap_or_else(|| lease.warning());
@@ -231,6 +248,7 @@ impl Arguments {
                             Loss::Over => Instant::now() + GRACE,
                             Loss::Unknown => Instant::now() + LAST_CHANCE,
                         };
+                        why.get_or_insert_with(|| self.why_lost(lease, Some(how)));
                         self.end(&child);
                         lost = Some(kill.min(lost.unwrap_or_else(|| lease.deadline())));
                     }
@@ -238,6 +256,7 @@ impl Arguments {
                 },
                 () = tokio::time::sleep_until(next.into()) => match lost {
                     None => {
+                        why.get_or_insert_with(|| self.why_lost(lease, None));
                         self.end(&child);
                         lost = Some(lease.deadline());
                     }
@@ -256,7 +275,11 @@ impl Arguments {
             child.signal(Signal::SIGKILL);
         }
         guardian.dismiss();
-        if is_lost { Err(self.lost("the command was ended")) } else { Ok(ending) }
+        if !is_lost {
+            return Ok(ending);
+        }
+        let why = why.unwrap_or_else(|| self.why_lost(lease, None));
+        Err(self.lost(&why, "the command was ended"))
     }
 
     /// Asks the command to end because the locks are lost.
@@ -266,10 +289,20 @@ impl Arguments {
         child.signal(Signal::SIGCONT);
     }
 
-    fn lost(&self, what: &str) -> Failure {
+    fn lost(&self, why: &str, what: &str) -> Failure {
         let names = self.names.join(" ");
-        let why = format!("the node at {} did not answer in time, or stopped", self.node);
         Failure::Own(LOST, Some(format!("lost the lock '{names}': {why}; {what}")))
+    }
+
+    /// Why the locks are lost, which is noticed now.
+    fn why_lost(&self, lease: &Lease, how: Option<Loss>) -> String {
+        let late = Instant::now().saturating_duration_since(lease.warning());
+        match how {
+            _ if late > STOPPED => "this process was stopped for longer than --ttl allows".into(),
+            Some(Loss::Over) => format!("the node at {} has stopped", self.node),
+            Some(Loss::Unknown) => format!("the node at {} was restarted", self.node),
+            None => format!("the node at {} did not answer in time", self.node),
+        }
     }
 
     fn not_run(&self, error: &io::Error) -> Failure {
@@ -297,11 +330,11 @@ impl Arguments {
             let what = format!("cannot write to standard output: {}", reason(&error));
             Failure::Own(NO_NODE, Some(format!("{what}; the lock is not held")))
         })?;
-        if io::stderr().is_terminal() {
-            let hint = "held until Ctrl-C; to run a command, put '--' before it";
-            writeln!(io::stderr().lock(), "catraca: '{}': {hint}", self.names.join(" ")).ok();
-        }
         let mut end_of_input = end_of_input();
+        // Whoever has forgotten '--' in a script would wonder.
+        if io::stderr().is_terminal() || end_of_input.is_none() {
+            self.warn("held until Ctrl-C or SIGTERM; to run a command, put '--' before it");
+        }
         loop {
             let ended = async {
                 match &mut end_of_input {
@@ -317,11 +350,15 @@ impl Arguments {
                 () = ended => return Ok(Ending::Code(0)),
                 news = keeper.news() => match news {
                     News::Renewed(renewed) => *lease = renewed,
-                    News::Lost(_) => return Err(self.lost("it is no longer held")),
+                    News::Lost(how) => {
+                        let why = self.why_lost(lease, Some(how));
+                        return Err(self.lost(&why, "it is no longer held"));
+                    }
                     _ => {}
                 },
                 () = tokio::time::sleep_until(lease.warning().into()) => {
-                    return Err(self.lost("it is no longer held"));
+                    let why = self.why_lost(lease, None);
+                    return Err(self.lost(&why, "it is no longer held"));
                 }
             }
         }

@@ -177,7 +177,8 @@ fn greet(name: &str, group: &str, members: usize, address: &str) -> Outcome {
         _ => format!("Node '{name}' of {members} in group '{group}'"),
     };
     let mut out = Stdout::lock();
-    writeln!(out, "{what}, listens at {address}. Now try, elsewhere:")?;
+    let when = if members == 1 { "Now try" } else { "When all members are there, try" };
+    writeln!(out, "{what}, listens at {address}. {when}, elsewhere:")?;
     writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
     writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
     writeln!(out, "  catraca status{flag}                       # members and counters")?;

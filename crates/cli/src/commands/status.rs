@@ -64,10 +64,9 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
     ]);
     for namespace in &status.namespaces {
         let one = |(kind, count): &(String, u64)| format!("{kind} {}", grouped(*count));
-        let messages = match namespace.messages.as_slice() {
-            [] => "none".to_string(),
-            some => some.iter().map(one).collect::<Vec<_>>().join(", "),
-        };
+        let sent = namespace.messages.iter().filter(|(_, count)| *count > 0);
+        let sent = sent.map(one).collect::<Vec<_>>().join(", ");
+        let messages = if sent.is_empty() { "none".to_string() } else { sent };
         let which = if namespace.semaphores { " (semaphores)" } else { "" };
         let names = format!("{}{which}", namespace.pattern);
         namespaces.row(vec![names, namespace.algorithm.clone(), messages]);

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use catraca_node::{Client, ClientError, Denial, Who};
+use catraca_node::{Client, ClientError, Denial, LinkStatus, Who};
 
 use super::ending::Ending;
 use super::keeper::{Keeper, News, PAUSE, Patience, Wish};
 use super::lease::Lease;
 use super::signals::Signals;
-use super::{ANSWER, Arguments, FAREWELL, LAST_CHANCE, NO_NODE};
+use super::{ANSWER, Arguments, FAREWELL, LAST_CHANCE, LONG_WAIT, NO_NODE, USUAL_TTL};
 use crate::failure::Failure;
 
 /// What comes of waiting.
@@ -20,6 +20,8 @@ enum Turn {
     /// The session has run out: we were stopped, or the node did not answer. Nothing is lost by asking
     /// again but the place in the queue; a node that still does not answer is told of then.
     RanOut,
+    /// The group wants a shorter time to live, and the user has not asked for one.
+    Shorter(Duration),
 }
 
 impl Arguments {
@@ -29,8 +31,9 @@ impl Arguments {
         begin: Instant,
         signals: &mut Signals,
     ) -> Result<(Keeper, Lease, Vec<u64>), Result<Ending, Failure>> {
+        let mut ttl = self.ttl.unwrap_or(USUAL_TTL);
         loop {
-            let (mut keeper, mut lease) = self.ask(begin, signals).await?;
+            let (mut keeper, mut lease) = self.ask(begin, ttl, signals).await?;
             let turn = self.inside(begin, &mut keeper, &mut lease, signals).await;
             if let Turn::Come(fences) = turn {
                 return Ok((keeper, lease, fences));
@@ -38,6 +41,7 @@ impl Arguments {
             keeper.close(FAREWELL).await;
             match turn {
                 Turn::Never(end) => return Err(end),
+                Turn::Shorter(shorter) => ttl = shorter,
                 _ => self.tell(|| "the session ran out while waiting; asks again".to_string()),
             }
         }
@@ -48,6 +52,7 @@ impl Arguments {
     async fn ask(
         &self,
         begin: Instant,
+        ttl: Duration,
         signals: &mut Signals,
     ) -> Result<(Keeper, Lease), Result<Ending, Failure>> {
         let late = self.limit().map(|limit| begin + limit);
@@ -66,7 +71,7 @@ impl Arguments {
                 // From here on there is something to be closed.
                 Ok(client) => {
                     let silent = |_| Err(ClientError::Silent { address: self.node.clone() });
-                    let begun = tokio::time::timeout(ANSWER, self.begin(client, begin));
+                    let begun = tokio::time::timeout(ANSWER, self.begin(client, begin, ttl));
                     begun.await.unwrap_or_else(silent)
                 }
                 Err(error) => Err(error),
@@ -79,14 +84,19 @@ impl Arguments {
         }
     }
 
-    async fn begin(&self, client: Client, begin: Instant) -> Result<(Keeper, Lease), ClientError> {
+    async fn begin(
+        &self,
+        client: Client,
+        begin: Instant,
+        ttl: Duration,
+    ) -> Result<(Keeper, Lease), ClientError> {
         let patience = match self.limit() {
             _ if self.refuses() => Patience::None,
             Some(limit) => Patience::Until(begin + limit),
             None => Patience::Endless,
         };
         let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        Keeper::begin(client, &self.node, self.who(), self.ttl, wish).await
+        Keeper::begin(client, &self.node, self.who(), ttl, wish).await
     }
 
     /// Whether it is refused rather than to wait.
@@ -125,8 +135,15 @@ impl Arguments {
             _ if self.refuses() => (Some(Instant::now() + ANSWER), Denial::Taken),
             limit => (limit.map(|limit| begin + limit + LAST_CHANCE), Denial::TimedOut),
         };
+        let mut trouble = std::pin::pin!(self.trouble());
+        let mut is_told = false;
         loop {
             let news = tokio::select! {
+                what = &mut trouble, if !is_told => {
+                    is_told = true;
+                    what.inspect(|what| self.warn(what));
+                    continue;
+                }
                 signal = signals.next() => return Turn::Never(Ok(Ending::Signal(signal))),
                 news = keeper.news() => news,
                 () = at(give_up) => News::Denied(not_had.clone()),
@@ -138,6 +155,9 @@ impl Arguments {
                 News::Lost(_) if lease.deadline() <= Instant::now() => return Turn::RanOut,
                 News::Granted(fences) => return Turn::Come(fences),
                 News::Renewed(renewed) => *lease = renewed,
+                News::Denied(Denial::LongTtl(most, _)) if self.ttl.is_none() => {
+                    return Turn::Shorter(most);
+                }
                 News::Denied(why) => return Turn::Never(self.denied(&why)),
                 News::Lost(_) => {
                     let why = format!("{}: the node has stopped or was restarted", self.node);
@@ -145,6 +165,19 @@ impl Arguments {
                 }
             }
         }
+    }
+
+    /// After a while, what may be the reason that the locks do not come.
+    async fn trouble(&self) -> Option<String> {
+        tokio::time::sleep(LONG_WAIT).await;
+        let look = async { Client::connect(&self.node).await?.status().await };
+        let status = tokio::time::timeout(ANSWER, look).await.ok()?.ok()?;
+        let is_away = |link: &LinkStatus| !matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
+        let away = status.members.iter().find(|member| is_away(&member.link))?;
+        let (member, node) = (&away.name, &self.node);
+        Some(format!(
+            "waits; member '{member}' is not connected: see 'catraca status --node {node}'"
+        ))
     }
 }
 
