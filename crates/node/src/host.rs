@@ -408,7 +408,8 @@ impl Host {
     }
 
     fn shard_of(&self, key: Key<'_>) -> (u16, u64) {
-        let hash = self.hasher.hash_one(key);
+        // The name alone: semaphores of different sizes with one name find each other.
+        let hash = self.hasher.hash_one(key.name);
         // The table within a shard uses the other bits.
         ((hash >> 16) as u16 % SHARDS as u16, hash)
     }

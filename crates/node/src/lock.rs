@@ -144,6 +144,11 @@ impl Lock {
             && self.seats.iter().any(|seat| !matches!(seat.place, Place::Inside(_)))
     }
 
+    /// Whether a client of this node holds or awaits it.
+    pub(crate) fn is_used_here(&self) -> bool {
+        !self.waiting.is_empty() || self.holds().next().is_some()
+    }
+
     /// Puts somebody at the end of the queue.
     pub(crate) fn join(&mut self, ticket: Ticket, waiter: Waiter) {
         self.waiting.insert(ticket, waiter);

@@ -43,6 +43,18 @@ pub enum LockError {
         "a semaphore of {0} permits is more than the algorithm of '{1}' can seat in this group"
     )]
     Seats(u32, String),
+    /// Somebody counts the permits of a semaphore differently.
+    #[error(
+        "'{name}' was asked for with {permits} permits, but is in use with {other}; all who use it say the same (--permits)"
+    )]
+    OtherPermits {
+        /// The name.
+        name: String,
+        /// How many this request said.
+        permits: u32,
+        /// How many those said who have it, or wait for it, at this node.
+        other: u32,
+    },
     /// A set of semaphores.
     #[error("permits are for one name at a time; leave out --permits, or all names but one")]
     SetOfSemaphores,
@@ -276,6 +288,10 @@ impl<'a> Request<'a> {
                     Some(error) => Err(error),
                     None => Ok(waiting),
                 }
+            }
+            Err(Refusal::OtherPermits(other)) => {
+                let (name, permits) = (key.name.to_string(), key.permits);
+                Err(LockError::OtherPermits { name, permits, other })
             }
             Err(Refusal::Permits) => Err(LockError::Seats(key.permits, key.name.to_string())),
             Err(Refusal::Full | Refusal::NoSuchSeat | Refusal::NoSuchLock) => Err(LockError::Full),

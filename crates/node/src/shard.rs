@@ -83,6 +83,8 @@ pub(crate) enum Refusal {
     Full,
     /// The algorithm cannot run so many seats.
     Permits,
+    /// Clients of this node use the name with so many permits.
+    OtherPermits(u32),
     /// A message to a seat that this node does not have.
     NoSuchSeat,
     /// A message about a lock that cannot be.
@@ -196,6 +198,9 @@ impl Shard {
         wish: Wish,
         out: &mut Aftermath<'_>,
     ) -> Result<(LockIndex, Ticket, Option<Fence>), Refusal> {
+        if let Some(permits) = self.other_permits(key, hash) {
+            return Err(Refusal::OtherPermits(permits));
+        }
         let index = match self.find(key, hash) {
             Some(index) => index,
             None if !self.room.take() => return Err(Refusal::Full),
@@ -376,6 +381,15 @@ impl Shard {
         self.table.find(hash, is_it).map(|&index| LockIndex(index))
     }
 
+    /// With how many other permits clients of this node use what `key` names, if they do.
+    fn other_permits(&self, key: Key<'_>, hash: u64) -> Option<u32> {
+        let is_it = |&index: &u32| {
+            let lock = &self.locks[index as usize];
+            lock.permits != key.permits && &*lock.name == key.name && lock.is_used_here()
+        };
+        self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
+    }
+
     #[cold]
     fn create(
         &mut self,
@@ -395,10 +409,7 @@ impl Shard {
         let index = self.locks.len() as u32;
         self.locks.push(lock);
         let (locks, hasher) = (&self.locks, &self.hasher);
-        let hash_of = |&index: &u32| {
-            let lock = &locks[index as usize];
-            hasher.hash_one(Key { name: &lock.name, permits: lock.permits })
-        };
+        let hash_of = |&index: &u32| hasher.hash_one(&*locks[index as usize].name);
         self.table.insert_unique(hash, index, hash_of);
         for seat in seats {
             self.drive(LockIndex(index), seat, Stimulus::Start, &mut None, out);

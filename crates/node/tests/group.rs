@@ -175,6 +175,21 @@ async fn sets_that_many_wait_for_do_not_bar_others() {
 }
 
 #[tokio::test]
+async fn all_who_use_a_semaphore_at_a_node_say_the_same_number() {
+    let node = &group(1, "naimi-trehel").await[0];
+    let other = |permits, other| LockError::OtherPermits { name: "x".to_string(), permits, other };
+    let lock = node.lock("x").await.unwrap();
+    assert_eq!(node.semaphore("x", 2).await.unwrap_err(), other(2, 1));
+    drop(lock);
+    let both = [node.semaphore("x", 2).await.unwrap(), node.semaphore("x", 2).await.unwrap()];
+    assert_eq!(node.lock("x").await.unwrap_err(), other(1, 2));
+    assert_eq!(node.lock_all(&["w", "x"]).await.unwrap_err(), other(1, 2));
+    assert_eq!(node.semaphore("x", 3).or_refuse().await.unwrap_err(), other(3, 2));
+    drop(both);
+    drop(node.lock_all(&["w", "x"]).await.unwrap());
+}
+
+#[tokio::test]
 async fn a_semaphore_can_be_in_a_namespace_of_sets() {
     let nodes = group(2, "bouabdallah-laforest").await;
     let (one, two) = (nodes[0].semaphore("pool", 2), nodes[1].semaphore("pool", 2));

@@ -126,7 +126,6 @@ async fn a_set_with_a_name_that_is_held_here_is_refused_without_waiting() {
 #[tokio::test]
 async fn a_semaphore_is_not_refused_because_of_some_who_are_inside() {
     let nodes = group("naimi-trehel").await;
-    let _lock = nodes[1].lock("x").await.unwrap();
     let one = nodes[1].semaphore("x", 2).await.unwrap();
     let _two = nodes[2].semaphore("x", 2).await.unwrap();
     is_taken(nodes[0].semaphore("x", 2).or_refuse_after(Duration::from_millis(50)).await);
