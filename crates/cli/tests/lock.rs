@@ -207,6 +207,20 @@ fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
 }
 
 #[test]
+fn whoever_has_no_name_in_the_environment_is_called_what_the_system_calls_it() {
+    let service = Service::start(1, &[]);
+    let mut command = service.command(0, &["lock"], &["x", "--", "sh", "-c", LONG]);
+    command.env_remove("USER");
+    let holder = Process::start(command);
+    holder.says("begun");
+    let name = service.folder.shell("id -un || id -u").stdout;
+    let who = format!("{}:sh", name.trim());
+    assert!(service.locks(0).contains(&who), "{who}: {}", service.locks(0));
+    holder.signal("TERM");
+    holder.ends();
+}
+
+#[test]
 fn a_fence_that_cannot_be_printed_is_not_taken_for_a_lock_of_somebody_else() {
     let service = Service::start(1, &[]);
     let line = format!(

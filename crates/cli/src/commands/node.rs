@@ -171,7 +171,9 @@ async fn serve(config: Config) -> Outcome {
 
 /// Says where the node is and what to type next.
 fn greet(name: &str, group: &str, members: usize, address: &str) -> Outcome {
-    let flag = if address == DEFAULT_ADDRESS { "" } else { &format!(" --node {address}") };
+    // Whoever listens everywhere can be called here.
+    let here = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+    let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
     let what = match members {
         1 => format!("Node '{name}', alone in group '{group}'"),
         _ => format!("Node '{name}' of {members} in group '{group}'"),

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use catraca_node::{Client, ClientError, Denial, LinkStatus, Who};
+use nix::unistd::{User, getuid};
 
 use super::ending::Ending;
 use super::keeper::{Keeper, News, PAUSE, Patience, Wish};
@@ -110,13 +111,11 @@ impl Arguments {
     }
 
     fn who(&self) -> Who {
-        let user = std::env::var("USER").unwrap_or_default();
         let program = self.command.first().map(|program| program.to_string_lossy());
         let label = match (&self.label, program) {
             (Some(label), _) => label.clone(),
-            (None, Some(program)) if user.is_empty() => program.into_owned(),
-            (None, Some(program)) => format!("{user}:{program}"),
-            (None, None) => user,
+            (None, Some(program)) => format!("{}:{program}", user()),
+            (None, None) => user(),
         };
         let host = nix::unistd::gethostname().unwrap_or_default();
         Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
@@ -179,6 +178,15 @@ impl Arguments {
             "waits; member '{member}' is not connected: see 'catraca status --node {node}'"
         ))
     }
+}
+
+/// Who runs this, by name if the system knows one.
+fn user() -> String {
+    let told = std::env::var("USER").ok().filter(|user| !user.is_empty());
+    told.unwrap_or_else(|| {
+        let id = getuid();
+        User::from_uid(id).ok().flatten().map_or_else(|| id.to_string(), |user| user.name)
+    })
 }
 
 fn no_node(error: ClientError) -> Failure {
