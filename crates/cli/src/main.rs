@@ -74,6 +74,9 @@ fn main() -> ExitCode {
     if !matches!(command, Command::Node(_) | Command::Lock(_) | Command::Guardian(_)) {
         interrupt::install();
     }
+    if matches!(command, Command::Locks(_)) {
+        output::end_when_unread();
+    }
     let result = match command {
         Command::Node(arguments) => arguments.run(),
         Command::Lock(arguments) => arguments.run(),
