@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 use support::{Folder, Ran, Running};
 
@@ -23,7 +23,12 @@ struct Coordinator {
 impl Coordinator {
     fn start(folder: &Folder, stdin: Stdio) -> Self {
         let mut command = folder.command(&["coordinator", "--listen", "127.0.0.1:0"]);
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(stdin);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running(command.spawn().unwrap());
         let mut stdout = BufReader::new(running.0.stdout.take().unwrap());
         let mut line = String::new();
@@ -196,6 +201,22 @@ fn a_coordinator_without_input_runs_until_it_is_interrupted() {
     assert_eq!(lines(&folder.read(LOG)), 6);
     assert_eq!(lines(&folder.read(RESULT)), 2);
     assert_eq!(folder.names(), [LOG, RESULT]);
+}
+
+#[test]
+fn a_log_that_cannot_grow_is_told_in_words() {
+    let folder = Folder::new();
+    // The system refuses every byte of every file.
+    let limited = "trap '' XFSZ; ulimit -f 0; exec \"$0\" coordinator --listen 127.0.0.1:0";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", limited, env!("CARGO_BIN_EXE_catraca")]).current_dir(folder.path(""));
+    shell.stdin(Stdio::null());
+    let coordinator = Coordinator::of(shell);
+    let mut client = TcpStream::connect(&coordinator.address).unwrap();
+    client.write_all(b"1|76|89820").unwrap();
+    let (code, _, complained) = coordinator.ended();
+    assert_eq!(code, Some(1));
+    assert_eq!(complained, format!("catraca: cannot write the log '{LOG}': file too large\n"));
 }
 
 #[test]

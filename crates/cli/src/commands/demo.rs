@@ -106,7 +106,7 @@ impl Arguments {
             .enable_all()
             .build()
             .map_err(|error| Failure::System(error.into()))?;
-        let shown = runtime.block_on(self.show()).map_err(Failure::System)?;
+        let shown = runtime.block_on(self.show())?;
         self.conclude(&scenario, &shown)
     }
 
@@ -129,8 +129,8 @@ impl Arguments {
         }
     }
 
-    async fn show(&self) -> Result<Shown> {
-        let nodes = Arc::new(self.start().await?);
+    async fn show(&self) -> Result<Shown, Failure> {
+        let nodes = Arc::new(self.start().await.map_err(Failure::System)?);
         let counts = || (0..self.nodes).map(|_| AtomicU64::new(0)).collect();
         let seen = Arc::new(Seen { by_node: counts(), waiting: counts(), ..Seen::default() });
         let over = Arc::new(AtomicBool::new(false));
@@ -158,7 +158,8 @@ impl Arguments {
         over.store(true, Ordering::Relaxed);
         for client in clients {
             // They end by themselves: whoever waits is let in, and sees that it is over.
-            client.await??;
+            let ended = client.await.map_err(|error| Failure::System(error.into()))?;
+            ended.map_err(|error| Failure::System(error.into()))?;
         }
         Ok(shown)
     }
@@ -293,7 +294,7 @@ impl Picture {
     }
 
     fn draw(&mut self, lines: &[String]) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout::lock();
         if !self.terminal {
             return match lines.last() {
                 Some(line) => writeln!(out, "{line}"),
