@@ -79,7 +79,9 @@ fn paper_the_experiment_of_s3_is_run_and_found_right() {
 #[test]
 fn the_least_lesson_and_one_without_a_hold_are_right_too() {
     let folder = Folder::new();
-    folder.run(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]).quietly(0);
+    let ran = folder.run(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]);
+    let ran = ran.quietly(0).says("1 grant and 1 entry in the same order");
+    ran.says("first come first served, everybody once\n");
     folder.run(&["classroom", "--processes", "3", "--rounds", "9", "--hold", "0s"]).quietly(0);
     assert!(folder.names().is_empty());
 }

@@ -13,13 +13,15 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 use crate::output::Stdout;
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, counted, maybe};
 use crate::{Outcome, interrupt, value};
 
 /// The lock that everybody wants.
 const LOCK: &str = "demo";
 /// From one picture to the next.
 const BEAT: Duration = Duration::from_millis(500);
+/// From fewer entries nobody should conclude how many messages an entry takes.
+const ENOUGH: u64 = 20;
 
 /// Runs nodes and clients on this machine and shows what happens
 #[derive(clap::Args)]
@@ -39,8 +41,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = value::duration)]
     hold: Duration,
     /// How long the demonstration takes
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     time: Duration,
+}
+
+/// Without any time nobody enters, and there is nothing to show.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = value::duration(text)?;
+    let none = || format!("'{text}' is no time to show anything: give one such as 10s");
+    if time.is_zero() { Err(none()) } else { Ok(time) }
 }
 
 /// What the clients have seen.
@@ -82,10 +91,11 @@ impl Seen {
         }
     }
 
-    /// The mean time from a release to the next entry, in microseconds.
-    fn hand_over(&self) -> f64 {
-        let changes = self.changes.load(Ordering::Relaxed).max(1);
-        self.between.load(Ordering::Relaxed) as f64 / 1e3 / changes as f64
+    /// The mean time from a release to the next entry, in microseconds, if there was one.
+    fn hand_over(&self) -> Option<f64> {
+        let changes = self.changes.load(Ordering::Relaxed);
+        let between = self.between.load(Ordering::Relaxed) as f64 / 1e3;
+        (changes > 0).then(|| between / changes as f64)
     }
 }
 
@@ -119,7 +129,7 @@ impl Arguments {
             .with("nodes", self.nodes)
             .with("workload.hold", hold)
             .with("network.delay", 0.05)
-            .with("run.warmup", 2 * self.nodes)
+            .with("run.warmup", self.warm_up())
             .with("run.entries", 20_000);
         match asking {
             asking if asking < self.nodes => {
@@ -127,6 +137,11 @@ impl Arguments {
             }
             _ => scenario,
         }
+    }
+
+    /// So many entries are not like the later ones: the first token or queue is on its way.
+    fn warm_up(&self) -> u64 {
+        2 * self.nodes as u64
     }
 
     async fn show(&self) -> Result<Shown, Failure> {
@@ -204,37 +219,36 @@ impl Arguments {
         let mut lines = table.lines();
         lines.push(String::new());
         lines.push(format!(
-            "{}: {:.0} grants/s, {:.2} messages per entry, hand-over {:.0} us, {:.1} s",
+            "{}: {:.0} grants/s, {} messages per entry, hand-over {} us, {:.1} s",
             self.algorithm,
             entries as f64 / time.as_secs_f64(),
-            messages as f64 / entries.max(1) as f64,
-            seen.hand_over(),
+            maybe((entries > 0).then(|| messages as f64 / entries as f64)),
+            seen.hand_over().map_or("-".to_string(), |micros| format!("{micros:.0}")),
             time.as_secs_f64(),
         ));
         lines
     }
 
     fn conclude(&self, scenario: &Scenario, shown: &Shown) -> Outcome {
-        let setup = scenario.setup().map_err(Failure::input)?;
-        let report = run(&setup, Hooks::default())?;
         let mut out = Stdout::lock();
-        let measured = shown.messages as f64 / shown.entries.max(1) as f64;
-        let expected = report.messages_per_entry.unwrap_or(0.0);
+        let who = format!(
+            "{} at {}",
+            counted(self.clients as u64, "client", "clients"),
+            counted(self.nodes as u64, "node", "nodes"),
+        );
+        let time = shown.time.as_secs_f64();
         writeln!(out)?;
-        writeln!(
-            out,
-            "{} entries in {:.1} s by {} clients at {} nodes; hand-over {:.0} us on average.",
-            shown.entries,
-            shown.time.as_secs_f64(),
-            self.clients,
-            self.nodes,
-            shown.hand_over,
-        )?;
-        writeln!(
-            out,
-            "Messages per entry: {measured:.2} over TCP, {expected:.2} in the simulator:"
-        )?;
-        writeln!(out, "  {}", scenario.command())?;
+        if shown.entries == 0 {
+            writeln!(out, "No entry in {time:.1} s by {who}: give it a longer --time.")?;
+            return Ok(());
+        }
+        let entries = counted(shown.entries, "entry", "entries");
+        let hand_over = match shown.hand_over {
+            Some(micros) => format!("; hand-over {micros:.0} us on average"),
+            None => String::new(),
+        };
+        writeln!(out, "{entries} in {time:.1} s by {who}{hand_over}.")?;
+        self.compare(scenario, shown, &mut out)?;
         if shown.broken {
             writeln!(out, "Two clients were inside at once, or a fence did not grow.")?;
             return Err(Failure::Violation);
@@ -245,6 +259,24 @@ impl Arguments {
         )?;
         Ok(())
     }
+
+    /// The measured messages beside those of the simulator, if enough were measured.
+    fn compare(&self, scenario: &Scenario, shown: &Shown, out: &mut Stdout) -> Outcome {
+        if shown.entries < ENOUGH.max(self.warm_up()) {
+            writeln!(out, "Too few entries to compare their messages with the simulator's.")?;
+            return Ok(());
+        }
+        let setup = scenario.setup().map_err(Failure::input)?;
+        let report = run(&setup, Hooks::default())?;
+        let measured = shown.messages as f64 / shown.entries as f64;
+        let expected = report.messages_per_entry.unwrap_or(0.0);
+        writeln!(
+            out,
+            "Messages per entry: {measured:.2} over TCP, {expected:.2} in the simulator:"
+        )?;
+        writeln!(out, "  {}", scenario.command())?;
+        Ok(())
+    }
 }
 
 /// What the demonstration has shown.
@@ -252,7 +284,7 @@ struct Shown {
     entries: u64,
     messages: u64,
     time: Duration,
-    hand_over: f64,
+    hand_over: Option<f64>,
     broken: bool,
 }
 
