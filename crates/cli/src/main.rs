@@ -6,6 +6,7 @@ mod interrupt;
 mod log;
 mod output;
 mod progress;
+mod screen;
 mod suggest;
 mod table;
 mod trees;

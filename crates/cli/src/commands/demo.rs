@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 use crate::output::Stdout;
+use crate::screen::Screen;
 use crate::table::{Align, Table, counted, maybe};
 use crate::{Outcome, interrupt, value};
 
@@ -20,6 +21,8 @@ use crate::{Outcome, interrupt, value};
 const LOCK: &str = "demo";
 /// From one picture to the next.
 const BEAT: Duration = Duration::from_millis(500);
+/// The lines below the table: a blank one and the figures.
+const FOOT: usize = 2;
 /// From fewer entries nobody should conclude how many messages an entry takes.
 const ENOUGH: u64 = 20;
 
@@ -333,12 +336,15 @@ impl Picture {
                 None => Ok(()),
             };
         }
+        let lines = Screen::of_stdout().map_or(lines.to_vec(), |screen| screen.fit(lines, FOOT));
         if self.drawn > 0 {
             write!(out, "\x1b[{}A", self.drawn)?;
         }
-        for line in lines {
+        for line in &lines {
             writeln!(out, "\x1b[2K{line}")?;
         }
+        // There are fewer lines than last time if the terminal has become smaller.
+        write!(out, "\x1b[J")?;
         self.drawn = lines.len();
         out.flush()
     }
