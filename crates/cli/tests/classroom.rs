@@ -174,11 +174,12 @@ fn the_coordinator_takes_commands_from_a_pipe() {
     client.write_all(b"1|76|89820").unwrap();
     client.read_exact(&mut [0; 10]).unwrap();
     let mut stdin = coordinator.stdin();
-    stdin.write_all(b"queue\natendimentos\nx\nquit\n").unwrap();
+    // In any case; what is unknown is repeated as it was said.
+    stdin.write_all(b"Queue\natendimentos\nX\nQUIT\n").unwrap();
     let (code, said, complained) = coordinator.ended();
     assert_eq!((code, complained.as_str()), (Some(0), ""));
     let expected = "inside: 76\nnobody waits\nnobody has been served yet\n\
-                    there is no command 'x': say help\n";
+                    there is no command 'X': say help\n";
     assert_eq!(said, expected);
     assert_eq!(client.read(&mut [0; 10]).unwrap(), 0);
     assert_eq!(lines(&folder.read(LOG)), 2);
