@@ -245,6 +245,23 @@ fn a_process_that_is_killed_inside_lets_the_next_one_in() {
 }
 
 #[test]
+fn a_process_whose_coordinator_is_killed_does_not_send_its_user_to_the_log_alone() {
+    let folder = Folder::new();
+    let coordinator = Coordinator::start(&folder, Stdio::null());
+    let to = &coordinator.address;
+    let mut command = folder.command(&["process", "--connect", to, "--id", "5", "--hold", "3600s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut process = Running(child);
+    process.wait_until("5 is inside", |_| folder.read(LOG).contains("ENVIADO: 2|5|"));
+    coordinator.running.signal("-KILL");
+    process.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
+    let ran = process.ran();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    ran.complained(&["if it still runs, its log says why; if not, start it again"]);
+    assert!(!folder.read(LOG).contains("CLOSED"), "nobody was left to write why");
+}
+
+#[test]
 fn wrong_input_is_refused_with_what_would_be_right() {
     let folder = Folder::new();
     let cases: &[(&str, &[&str])] = &[
