@@ -181,7 +181,10 @@ pub enum ProcessError {
         kind: ErrorKind,
     },
     /// The coordinator is gone, or wants no more of this.
-    #[error("the coordinator closed the connection to this process {0}; its log says why")]
+    #[error(
+        "the coordinator closed the connection to this process {0}: if it still runs, its log says \
+         why; if not, start it again"
+    )]
     Closed(&'static str),
     /// What came is no message.
     #[error("what came from the coordinator is no message: {0}")]

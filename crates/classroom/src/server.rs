@@ -143,9 +143,9 @@ pub struct BindError {
 }
 
 impl BindError {
-    /// Whether another address would be the remedy, whatever the state of the system.
+    /// Whether the text is no address at all. Whatever else is wrong, the system has refused it.
     pub fn is_wrong_input(&self) -> bool {
-        matches!(self.error.kind(), ErrorKind::InvalidInput | ErrorKind::AddrNotAvailable)
+        self.error.kind() == ErrorKind::InvalidInput
     }
 }
 

@@ -39,13 +39,15 @@ pub fn attend(mut input: impl BufRead, mut output: impl Write, hall: &Hall) -> S
             Ok(0) | Err(_) => return Silence::EndOfInput,
             Ok(_) => {}
         }
-        let answer = match String::from_utf8_lossy(&line).trim() {
+        let line = String::from_utf8_lossy(&line);
+        let said = line.trim();
+        let answer = match said.to_lowercase().as_str() {
             "" => String::new(),
             "queue" | "fila" => queue(&hall.standing()),
             "served" | "atendimentos" => served(&hall.served()),
             "help" | "ajuda" => HELP.to_string(),
             "quit" | "sair" => return Silence::Quit,
-            other => format!("there is no command '{}': say help\n", other.escape_debug()),
+            _ => format!("there is no command '{}': say help\n", said.escape_debug()),
         };
         say(&mut output, &answer).ok();
     }

@@ -72,7 +72,10 @@ fn answered(answer: &[u8]) -> ProcessError {
 #[test]
 fn a_coordinator_that_says_something_else_is_told_apart_from_one_that_is_gone() {
     for (answer, text) in [
-        (&b""[..], "closed the connection to this process while it waited; its log says why"),
+        (
+            &b""[..],
+            "closed the connection to this process while it waited: if it still runs, its log",
+        ),
         (b"2|5|12", "closed the connection to this process while it waited"),
         (b"2|5|000000", "closed the connection to this process while it was inside"),
         (b"HTTP/1.1 400", "is no message: it does not begin with 1, 2 or 3"),

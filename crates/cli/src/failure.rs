@@ -10,7 +10,7 @@ use catraca_algorithms::registry::{self, ENTRIES};
 use catraca_sim::{KEYS, ScenarioError};
 use clap::error::{ContextKind, ErrorKind};
 
-use crate::output::reason;
+use crate::output::{is_unread, reason};
 use crate::suggest::unknown;
 
 /// The ways to fail. Each has its exit code; `catraca --help` lists them.
@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     GaveUp,
     /// Ctrl-C.
     Interrupted,
+    /// Nobody reads what a command tells that does nothing else. This is its end, not a fault.
+    Unread,
     /// A command with exit codes of its own has one, and something to say about it, or not.
     Own(u8, Option<String>),
 }
@@ -42,6 +44,7 @@ impl Failure {
         let (code, said) = match self {
             Failure::System(error) => (1, writeln!(stderr, "catraca: {error:#}")),
             Failure::Input(message) => (2, writeln!(stderr, "catraca: {message}")),
+            Failure::Unread => (0, Ok(())),
             Failure::Violation => (3, Ok(())),
             Failure::GaveUp => (4, Ok(())),
             Failure::Own(code, None) => (code, Ok(())),
@@ -56,6 +59,9 @@ impl Failure {
 /// Errors of files are told with their place; what is left is standard output.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if is_unread(&error) {
+            return Failure::Unread;
+        }
         let what = format!("cannot write to standard output: {}", reason(&error));
         Failure::System(anyhow::Error::msg(what))
     }

@@ -6,6 +6,7 @@ mod interrupt;
 mod log;
 mod output;
 mod progress;
+mod screen;
 mod suggest;
 mod table;
 mod trees;
@@ -73,6 +74,9 @@ fn main() -> ExitCode {
     // The others take signals themselves: a daemon to stop, a lock to pass them on.
     if !matches!(command, Command::Node(_) | Command::Lock(_) | Command::Guardian(_)) {
         interrupt::install();
+    }
+    if matches!(command, Command::Locks(_)) {
+        output::end_when_unread();
     }
     let result = match command {
         Command::Node(arguments) => arguments.run(),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_draw::{Format, Picture};
 use tempfile::NamedTempFile;
@@ -146,6 +147,19 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
+/// Whether this command is over when nobody reads standard output any more.
+static ENDS_UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// For a command that only tells: it has no file and no verdict that would be worth going on for.
+pub(crate) fn end_when_unread() {
+    ENDS_UNREAD.store(true, Ordering::Relaxed);
+}
+
+/// Whether `error` is the reason for such a command to end.
+pub(crate) fn is_unread(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe && ENDS_UNREAD.load(Ordering::Relaxed)
+}
+
 /// Standard output. When nobody reads it any more, the rest is said to nobody: the files that
 /// were asked for are still written, and the exit code still tells the verdict.
 pub(crate) struct Stdout {
@@ -157,6 +171,17 @@ impl Stdout {
     pub(crate) fn lock() -> Self {
         Stdout { out: io::stdout().lock(), is_closed: false }
     }
+
+    /// What was `done`, or `instead` if nobody reads any more.
+    fn heard<T>(&mut self, done: io::Result<T>, instead: T) -> io::Result<T> {
+        match done {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe && !is_unread(&error) => {
+                self.is_closed = true;
+                Ok(instead)
+            }
+            done => done,
+        }
+    }
 }
 
 impl Write for Stdout {
@@ -164,17 +189,16 @@ impl Write for Stdout {
         if self.is_closed {
             return Ok(bytes.len());
         }
-        match self.out.write(bytes) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                self.is_closed = true;
-                Ok(bytes.len())
-            }
-            written => written,
-        }
+        let written = self.out.write(bytes);
+        self.heard(written, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.is_closed { Ok(()) } else { self.out.flush() }
+        if self.is_closed {
+            return Ok(());
+        }
+        let flushed = self.out.flush();
+        self.heard(flushed, ())
     }
 }
 

@@ -116,11 +116,12 @@ fn total(widths: &[usize]) -> usize {
 }
 
 /// The beginning of `text`, if it is too long.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }
-    text.chars().take(width.saturating_sub(REST.len())).chain(REST.chars()).collect()
+    let kept = text.chars().take(width.saturating_sub(REST.len()));
+    kept.chain(REST.chars()).take(width).collect()
 }
 
 /// Breaks `text` between words into lines of this width. A longer word has a line of its own.

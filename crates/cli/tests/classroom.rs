@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{ChildStdin, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 use support::{Folder, Ran, Running};
 
@@ -23,7 +23,12 @@ struct Coordinator {
 impl Coordinator {
     fn start(folder: &Folder, stdin: Stdio) -> Self {
         let mut command = folder.command(&["coordinator", "--listen", "127.0.0.1:0"]);
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(stdin);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running(command.spawn().unwrap());
         let mut stdout = BufReader::new(running.0.stdout.take().unwrap());
         let mut line = String::new();
@@ -74,7 +79,9 @@ fn paper_the_experiment_of_s3_is_run_and_found_right() {
 #[test]
 fn the_least_lesson_and_one_without_a_hold_are_right_too() {
     let folder = Folder::new();
-    folder.run(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]).quietly(0);
+    let ran = folder.run(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]);
+    let ran = ran.quietly(0).says("1 grant and 1 entry in the same order");
+    ran.says("first come first served, everybody once\n");
     folder.run(&["classroom", "--processes", "3", "--rounds", "9", "--hold", "0s"]).quietly(0);
     assert!(folder.names().is_empty());
 }
@@ -167,11 +174,12 @@ fn the_coordinator_takes_commands_from_a_pipe() {
     client.write_all(b"1|76|89820").unwrap();
     client.read_exact(&mut [0; 10]).unwrap();
     let mut stdin = coordinator.stdin();
-    stdin.write_all(b"queue\natendimentos\nx\nquit\n").unwrap();
+    // In any case; what is unknown is repeated as it was said.
+    stdin.write_all(b"Queue\natendimentos\nX\nQUIT\n").unwrap();
     let (code, said, complained) = coordinator.ended();
     assert_eq!((code, complained.as_str()), (Some(0), ""));
     let expected = "inside: 76\nnobody waits\nnobody has been served yet\n\
-                    there is no command 'x': say help\n";
+                    there is no command 'X': say help\n";
     assert_eq!(said, expected);
     assert_eq!(client.read(&mut [0; 10]).unwrap(), 0);
     assert_eq!(lines(&folder.read(LOG)), 2);
@@ -199,6 +207,22 @@ fn a_coordinator_without_input_runs_until_it_is_interrupted() {
 }
 
 #[test]
+fn a_log_that_cannot_grow_is_told_in_words() {
+    let folder = Folder::new();
+    // The system refuses every byte of every file.
+    let limited = "trap '' XFSZ; ulimit -f 0; exec \"$0\" coordinator --listen 127.0.0.1:0";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", limited, env!("CARGO_BIN_EXE_catraca")]).current_dir(folder.path(""));
+    shell.stdin(Stdio::null());
+    let coordinator = Coordinator::of(shell);
+    let mut client = TcpStream::connect(&coordinator.address).unwrap();
+    client.write_all(b"1|76|89820").unwrap();
+    let (code, _, complained) = coordinator.ended();
+    assert_eq!(code, Some(1));
+    assert_eq!(complained, format!("catraca: cannot write the log '{LOG}': file too large\n"));
+}
+
+#[test]
 fn a_process_that_is_killed_inside_lets_the_next_one_in() {
     let folder = Folder::new();
     let coordinator = Coordinator::start(&folder, Stdio::null());
@@ -221,6 +245,23 @@ fn a_process_that_is_killed_inside_lets_the_next_one_in() {
 }
 
 #[test]
+fn a_process_whose_coordinator_is_killed_does_not_send_its_user_to_the_log_alone() {
+    let folder = Folder::new();
+    let coordinator = Coordinator::start(&folder, Stdio::null());
+    let to = &coordinator.address;
+    let mut command = folder.command(&["process", "--connect", to, "--id", "5", "--hold", "3600s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut process = Running(child);
+    process.wait_until("5 is inside", |_| folder.read(LOG).contains("ENVIADO: 2|5|"));
+    coordinator.running.signal("-KILL");
+    process.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
+    let ran = process.ran();
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    ran.complained(&["if it still runs, its log says why; if not, start it again"]);
+    assert!(!folder.read(LOG).contains("CLOSED"), "nobody was left to write why");
+}
+
+#[test]
 fn wrong_input_is_refused_with_what_would_be_right() {
     let folder = Folder::new();
     let cases: &[(&str, &[&str])] = &[
@@ -234,7 +275,6 @@ fn wrong_input_is_refused_with_what_would_be_right() {
         ("process --id 5 --hold ''", &["--hold: ''"]),
         ("process --id 5 --result no/file", &["'no/file': the folder does not exist"]),
         ("coordinator --listen 7880", &["--listen: '7880' is no address: give one such as"]),
-        ("coordinator --listen 192.0.2.1:1", &["is not an address of this machine"]),
         ("coordinator --listen 127.0.0.1:0 --log .", &["cannot write '.': it is a folder"]),
         ("classroom --processes 0", &["--processes: '0'"]),
         ("classroom --processes 1001", &["--processes: '1001' is more than 1000"]),
@@ -251,6 +291,17 @@ fn wrong_input_is_refused_with_what_would_be_right() {
     folder.run(&["classroom", "--out", "file"]).refused(&["--out: cannot make the folder 'file'"]);
     let address = ["process", "--id", "5", "--connect", "nowhere"];
     folder.run(&address).refused(&["--connect: 'nowhere' is no address"]);
+}
+
+#[test]
+fn an_address_that_the_system_refuses_fails_coordinator_and_node_alike() {
+    let folder = Folder::new();
+    for command in ["coordinator", "node"] {
+        let ran = folder.run(&[command, "--listen", "192.0.2.1:7880"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{command}: {}", ran.stderr);
+        ran.complained(&["192.0.2.1:7880", "address of this machine"]);
+    }
+    assert!(folder.names().is_empty());
 }
 
 #[test]

@@ -9,13 +9,14 @@ use std::process::Command;
 
 use support::{Folder, Ran};
 
-const COMMANDS: [&[&str]; 6] = [
+const COMMANDS: [&[&str]; 7] = [
     &["compare", "--nodes", "4", "--entries", "20"],
     &["sim", "--algorithm", "lamport", "--entries", "20"],
     &["check", "lamport", "--nodes", "2"],
     &["experiment", "schedule"],
     &["algorithms"],
     &["algorithms", "maekawa"],
+    &["demo", "--nodes", "2", "--time", "300ms"],
 ];
 
 #[test]

@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{PendingFile, Stdout, reason};
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, counted};
 use crate::value::{at_least, duration};
 
 /// More real processes than this are no lesson any more.
@@ -150,8 +150,11 @@ fn print(lesson: &Lesson, account: &Account, out: &mut impl Write) -> Outcome {
     }
     let (count, rounds) = (lesson.processes.len(), lesson.rounds);
     let entries: u32 = account.shares.iter().map(|share| share.entries).sum();
-    writeln!(out, "\n{entries} grants and {entries} entries in the same order, none overlapping,")?;
-    writeln!(out, "first come first served, everybody {rounds} times")?;
+    let often = if rounds == 1 { "once".to_string() } else { format!("{rounds} times") };
+    let grants = counted(entries.into(), "grant", "grants");
+    let entered = counted(entries.into(), "entry", "entries");
+    writeln!(out, "\n{grants} and {entered} in the same order, none overlapping,")?;
+    writeln!(out, "first come first served, everybody {often}")?;
     let (ideal, total) = (lesson.ideal(), account.total);
     writeln!(out, "total     {}", time(total))?;
     writeln!(out, "ideal     {}  ({count} x {rounds} x {})", time(ideal), time(lesson.hold))?;

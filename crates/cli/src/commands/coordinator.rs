@@ -11,7 +11,7 @@ use catraca_classroom::{Ended, Hall, LOG, Limits, Log, Server, Silence, attend, 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{Stdout, append};
+use crate::output::{Stdout, append, reason};
 
 /// Where coordinator and processes meet unless they are told otherwise.
 pub(crate) const ADDRESS: &str = "127.0.0.1:7880";
@@ -62,8 +62,8 @@ impl Arguments {
             Ok(Ended::Quit) => Ok(()),
             Ok(Ended::Interrupted) => Err(Failure::Interrupted),
             Err(error) => {
-                let what = format!("cannot write the log '{log}'");
-                Err(Failure::System(anyhow::Error::new(error).context(what)))
+                let what = format!("cannot write the log '{log}': {}", reason(&error));
+                Err(Failure::System(anyhow::Error::msg(what)))
             }
         }
     }

@@ -13,13 +13,18 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 use crate::output::Stdout;
-use crate::table::{Align, Table};
+use crate::screen::Screen;
+use crate::table::{Align, Table, counted, maybe};
 use crate::{Outcome, interrupt, value};
 
 /// The lock that everybody wants.
 const LOCK: &str = "demo";
 /// From one picture to the next.
 const BEAT: Duration = Duration::from_millis(500);
+/// The lines below the table: a blank one and the figures.
+const FOOT: usize = 2;
+/// From fewer entries nobody should conclude how many messages an entry takes.
+const ENOUGH: u64 = 20;
 
 /// Runs nodes and clients on this machine and shows what happens
 #[derive(clap::Args)]
@@ -39,8 +44,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = value::duration)]
     hold: Duration,
     /// How long the demonstration takes
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     time: Duration,
+}
+
+/// Without any time nobody enters, and there is nothing to show.
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = value::duration(text)?;
+    let none = || format!("'{text}' is no time to show anything: give one such as 10s");
+    if time.is_zero() { Err(none()) } else { Ok(time) }
 }
 
 /// What the clients have seen.
@@ -82,10 +94,11 @@ impl Seen {
         }
     }
 
-    /// The mean time from a release to the next entry, in microseconds.
-    fn hand_over(&self) -> f64 {
-        let changes = self.changes.load(Ordering::Relaxed).max(1);
-        self.between.load(Ordering::Relaxed) as f64 / 1e3 / changes as f64
+    /// The mean time from a release to the next entry, in microseconds, if there was one.
+    fn hand_over(&self) -> Option<f64> {
+        let changes = self.changes.load(Ordering::Relaxed);
+        let between = self.between.load(Ordering::Relaxed) as f64 / 1e3;
+        (changes > 0).then(|| between / changes as f64)
     }
 }
 
@@ -106,7 +119,7 @@ impl Arguments {
             .enable_all()
             .build()
             .map_err(|error| Failure::System(error.into()))?;
-        let shown = runtime.block_on(self.show()).map_err(Failure::System)?;
+        let shown = runtime.block_on(self.show())?;
         self.conclude(&scenario, &shown)
     }
 
@@ -119,7 +132,7 @@ impl Arguments {
             .with("nodes", self.nodes)
             .with("workload.hold", hold)
             .with("network.delay", 0.05)
-            .with("run.warmup", 2 * self.nodes)
+            .with("run.warmup", self.warm_up())
             .with("run.entries", 20_000);
         match asking {
             asking if asking < self.nodes => {
@@ -129,8 +142,13 @@ impl Arguments {
         }
     }
 
-    async fn show(&self) -> Result<Shown> {
-        let nodes = Arc::new(self.start().await?);
+    /// So many entries are not like the later ones: the first token or queue is on its way.
+    fn warm_up(&self) -> u64 {
+        2 * self.nodes as u64
+    }
+
+    async fn show(&self) -> Result<Shown, Failure> {
+        let nodes = Arc::new(self.start().await.map_err(Failure::System)?);
         let counts = || (0..self.nodes).map(|_| AtomicU64::new(0)).collect();
         let seen = Arc::new(Seen { by_node: counts(), waiting: counts(), ..Seen::default() });
         let over = Arc::new(AtomicBool::new(false));
@@ -158,7 +176,8 @@ impl Arguments {
         over.store(true, Ordering::Relaxed);
         for client in clients {
             // They end by themselves: whoever waits is let in, and sees that it is over.
-            client.await??;
+            let ended = client.await.map_err(|error| Failure::System(error.into()))?;
+            ended.map_err(|error| Failure::System(error.into()))?;
         }
         Ok(shown)
     }
@@ -203,37 +222,36 @@ impl Arguments {
         let mut lines = table.lines();
         lines.push(String::new());
         lines.push(format!(
-            "{}: {:.0} grants/s, {:.2} messages per entry, hand-over {:.0} us, {:.1} s",
+            "{}: {:.0} grants/s, {} messages per entry, hand-over {} us, {:.1} s",
             self.algorithm,
             entries as f64 / time.as_secs_f64(),
-            messages as f64 / entries.max(1) as f64,
-            seen.hand_over(),
+            maybe((entries > 0).then(|| messages as f64 / entries as f64)),
+            seen.hand_over().map_or("-".to_string(), |micros| format!("{micros:.0}")),
             time.as_secs_f64(),
         ));
         lines
     }
 
     fn conclude(&self, scenario: &Scenario, shown: &Shown) -> Outcome {
-        let setup = scenario.setup().map_err(Failure::input)?;
-        let report = run(&setup, Hooks::default())?;
         let mut out = Stdout::lock();
-        let measured = shown.messages as f64 / shown.entries.max(1) as f64;
-        let expected = report.messages_per_entry.unwrap_or(0.0);
+        let who = format!(
+            "{} at {}",
+            counted(self.clients as u64, "client", "clients"),
+            counted(self.nodes as u64, "node", "nodes"),
+        );
+        let time = shown.time.as_secs_f64();
         writeln!(out)?;
-        writeln!(
-            out,
-            "{} entries in {:.1} s by {} clients at {} nodes; hand-over {:.0} us on average.",
-            shown.entries,
-            shown.time.as_secs_f64(),
-            self.clients,
-            self.nodes,
-            shown.hand_over,
-        )?;
-        writeln!(
-            out,
-            "Messages per entry: {measured:.2} over TCP, {expected:.2} in the simulator:"
-        )?;
-        writeln!(out, "  {}", scenario.command())?;
+        if shown.entries == 0 {
+            writeln!(out, "No entry in {time:.1} s by {who}: give it a longer --time.")?;
+            return Ok(());
+        }
+        let entries = counted(shown.entries, "entry", "entries");
+        let hand_over = match shown.hand_over {
+            Some(micros) => format!("; hand-over {micros:.0} us on average"),
+            None => String::new(),
+        };
+        writeln!(out, "{entries} in {time:.1} s by {who}{hand_over}.")?;
+        self.compare(scenario, shown, &mut out)?;
         if shown.broken {
             writeln!(out, "Two clients were inside at once, or a fence did not grow.")?;
             return Err(Failure::Violation);
@@ -244,6 +262,24 @@ impl Arguments {
         )?;
         Ok(())
     }
+
+    /// The measured messages beside those of the simulator, if enough were measured.
+    fn compare(&self, scenario: &Scenario, shown: &Shown, out: &mut Stdout) -> Outcome {
+        if shown.entries < ENOUGH.max(self.warm_up()) {
+            writeln!(out, "Too few entries to compare their messages with the simulator's.")?;
+            return Ok(());
+        }
+        let setup = scenario.setup().map_err(Failure::input)?;
+        let report = run(&setup, Hooks::default())?;
+        let measured = shown.messages as f64 / shown.entries as f64;
+        let expected = report.messages_per_entry.unwrap_or(0.0);
+        writeln!(
+            out,
+            "Messages per entry: {measured:.2} over TCP, {expected:.2} in the simulator:"
+        )?;
+        writeln!(out, "  {}", scenario.command())?;
+        Ok(())
+    }
 }
 
 /// What the demonstration has shown.
@@ -251,7 +287,7 @@ struct Shown {
     entries: u64,
     messages: u64,
     time: Duration,
-    hand_over: f64,
+    hand_over: Option<f64>,
     broken: bool,
 }
 
@@ -293,19 +329,22 @@ impl Picture {
     }
 
     fn draw(&mut self, lines: &[String]) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout::lock();
         if !self.terminal {
             return match lines.last() {
                 Some(line) => writeln!(out, "{line}"),
                 None => Ok(()),
             };
         }
+        let lines = Screen::of_stdout().map_or(lines.to_vec(), |screen| screen.fit(lines, FOOT));
         if self.drawn > 0 {
             write!(out, "\x1b[{}A", self.drawn)?;
         }
-        for line in lines {
+        for line in &lines {
             writeln!(out, "\x1b[2K{line}")?;
         }
+        // There are fewer lines than last time if the terminal has become smaller.
+        write!(out, "\x1b[J")?;
         self.drawn = lines.len();
         out.flush()
     }
