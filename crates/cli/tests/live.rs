@@ -66,3 +66,21 @@ fn the_live_view_of_a_demonstration_fits_a_small_terminal() {
         assert!(picture[0].0.ends_with("\x1b[7A") == (index > 0), "{:?}", picture[0]);
     }
 }
+
+#[test]
+fn the_live_view_of_the_locks_fits_a_small_terminal() {
+    let service = Service::start(1, &[]);
+    let held: Vec<_> =
+        ["p", "q", "r", "s", "t"].map(|name| service.lock(0, name, "echo in; sleep 600")).into();
+    held.iter().for_each(|held| held.says("in"));
+    let (binary, node) = (env!("CARGO_BIN_EXE_catraca"), &service.addresses[0]);
+    let line = format!("stty cols 30 rows 8; exec '{binary}' locks --watch --node {node}");
+    let watch = at_terminal(&service.folder, &line);
+    watch.says("5 holders, 0 waiters");
+    let shown = watch.stdout();
+    let picture = shown.split("\x1b[H\x1b[J").nth(1).unwrap();
+    let lines: Vec<&str> = picture.lines().collect();
+    assert!(lines[0].starts_with("lock") && lines[2].starts_with("p "), "{lines:?}");
+    assert_eq!(lines[4..], ["and 3 more", "", "5 holders, 0 waiters"]);
+    assert!(lines.iter().all(|line| line.chars().count() <= 30), "{lines:?}");
+}

@@ -10,6 +10,7 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{Stdout, reason, terminal_width};
+use crate::screen::Screen;
 use crate::table::{Align, Table, counted, lasting};
 use crate::value::at_node;
 
@@ -37,6 +38,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// Puts the cursor into the upper left corner and clears the rest of the screen.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
+/// The lines below the table: a blank one and the sums.
+const FOOT: usize = 2;
+
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(self.look())
@@ -46,21 +50,18 @@ impl Arguments {
         let redraw = self.watch && !self.json && std::io::stdout().is_terminal();
         loop {
             let listing = self.ask().await?;
-            let mut out = Stdout::lock();
+            let silent = listing.silent.join(", ");
+            let missing =
+                format!("catraca: no answer from {silent}; their clients are missing here");
+            let missing = (!silent.is_empty()).then_some(missing);
             if redraw {
-                write!(out, "{CLEAR}")?;
-            }
-            self.print(&mut out, &listing)?;
-            out.flush()?;
-            drop(out);
-            if !listing.silent.is_empty() {
-                let silent = listing.silent.join(", ");
-                // If standard error is closed there is nobody to tell.
-                writeln!(
-                    std::io::stderr().lock(),
-                    "catraca: no answer from {silent}; their clients are missing here"
-                )
-                .ok();
+                draw(lines(&listing), missing)?;
+            } else {
+                self.print(&listing)?;
+                if let Some(missing) = missing {
+                    // If standard error is closed there is nobody to tell.
+                    writeln!(std::io::stderr().lock(), "{missing}").ok();
+                }
             }
             if !self.watch || !pause().await {
                 return Ok(());
@@ -72,40 +73,61 @@ impl Arguments {
         Client::connect(&self.node).await?.locks(true).await
     }
 
-    fn print(&self, out: &mut Stdout, listing: &Listing) -> Outcome {
-        if self.json {
+    fn print(&self, listing: &Listing) -> Outcome {
+        let text = if self.json {
             let lines: Vec<_> = listing.lines.iter().map(line_json).collect();
             let value = json!({ "locks": lines, "silent": listing.silent });
-            let text = if self.watch { value.to_string() } else { format!("{value:#}") };
-            writeln!(out, "{text}")?;
-            return Ok(());
-        }
-        if listing.lines.is_empty() {
-            writeln!(out, "Nobody holds a lock, nobody waits.")?;
-            return Ok(());
-        }
-        let mut table = Table::new(&[
-            ("lock", Align::Left),
-            ("place", Align::Left),
-            ("who", Align::Left),
-            ("pid", Align::Right),
-            ("host", Align::Left),
-            ("node", Align::Left),
-            ("for", Align::Right),
-            ("fence", Align::Left),
-        ]);
-        for line in &listing.lines {
-            table.row(cells(line));
-        }
-        for line in table.lines_within(terminal_width(), &["who", "host"]) {
-            writeln!(out, "{line}")?;
-        }
-        let held = listing.lines.iter().filter(|line| line.place == 0).count();
-        let holders = counted(held as u64, "holder", "holders");
-        let waiters = counted((listing.lines.len() - held) as u64, "waiter", "waiters");
-        writeln!(out, "\n{holders}, {waiters}")?;
+            if self.watch { value.to_string() } else { format!("{value:#}") }
+        } else {
+            lines(listing).join("\n")
+        };
+        let mut out = Stdout::lock();
+        writeln!(out, "{text}")?;
+        out.flush()?;
         Ok(())
     }
+}
+
+/// The live view. Who does not answer is told in it: a line on standard error would push it up.
+fn draw(mut lines: Vec<String>, missing: Option<String>) -> Outcome {
+    let foot = FOOT + usize::from(missing.is_some());
+    lines.extend(missing);
+    if let Some(screen) = Screen::of_stdout() {
+        lines = screen.fit(&lines, foot);
+    }
+    let mut out = Stdout::lock();
+    write!(out, "{CLEAR}")?;
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Who holds and who waits, as a table with its sums.
+fn lines(listing: &Listing) -> Vec<String> {
+    if listing.lines.is_empty() {
+        return vec!["Nobody holds a lock, nobody waits.".to_string()];
+    }
+    let mut table = Table::new(&[
+        ("lock", Align::Left),
+        ("place", Align::Left),
+        ("who", Align::Left),
+        ("pid", Align::Right),
+        ("host", Align::Left),
+        ("node", Align::Left),
+        ("for", Align::Right),
+        ("fence", Align::Left),
+    ]);
+    for line in &listing.lines {
+        table.row(cells(line));
+    }
+    let mut lines = table.lines_within(terminal_width(), &["who", "host"]);
+    let held = listing.lines.iter().filter(|line| line.place == 0).count();
+    let holders = counted(held as u64, "holder", "holders");
+    let waiters = counted((listing.lines.len() - held) as u64, "waiter", "waiters");
+    lines.extend([String::new(), format!("{holders}, {waiters}")]);
+    lines
 }
 
 fn cells(line: &Line) -> Vec<String> {
