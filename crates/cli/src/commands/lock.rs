@@ -299,7 +299,9 @@ impl Arguments {
         let late = Instant::now().saturating_duration_since(lease.warning());
         match how {
             _ if late > STOPPED => "this process was stopped for longer than --ttl allows".into(),
-            Some(Loss::Over) => format!("the node at {} has stopped", self.node),
+            Some(Loss::Over) => {
+                format!("the node at {} has stopped, or its group goes on without it", self.node)
+            }
             Some(Loss::Unknown) => format!("the node at {} was restarted", self.node),
             None => format!("the node at {} did not answer in time", self.node),
         }
