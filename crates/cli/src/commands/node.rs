@@ -1,6 +1,7 @@
 //! `catraca node`: a member of a group that hands out locks.
 
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use catraca_algorithms::SpecError;
@@ -159,7 +160,7 @@ async fn serve(config: Config) -> Outcome {
         StartError::Config(error) => of_config(error),
         error @ StartError::Listen { .. } => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, &node.address().to_string())?;
+    greet(&name, &group, members, node.address())?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -170,9 +171,8 @@ async fn serve(config: Config) -> Outcome {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, address: &str) -> Outcome {
-    // Whoever listens everywhere can be called here.
-    let here = address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcome {
+    let here = from_here(address).to_string();
     let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
     let what = match members {
         1 => format!("Node '{name}', alone in group '{group}'"),
@@ -186,4 +186,27 @@ fn greet(name: &str, group: &str, members: usize, address: &str) -> Outcome {
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
     out.flush()?;
     Ok(())
+}
+
+/// Where a node that listens at `address` can be called on its own machine.
+fn from_here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_listens_everywhere_is_called_at_the_loopback_address() {
+        let here = |text: &str| from_here(text.parse().unwrap()).to_string();
+        assert_eq!(here("0.0.0.0:7813"), "127.0.0.1:7813");
+        assert_eq!(here("[::]:7813"), "[::1]:7813");
+        assert_eq!(here("10.0.0.0:7813"), "10.0.0.0:7813");
+    }
 }
