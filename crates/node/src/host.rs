@@ -473,8 +473,7 @@ mod tests {
         let a = Node::start_at(one, here).await.unwrap();
         let b = Node::start_at(other, there).await.unwrap();
         let guard = a.lock("x").await.unwrap();
-        let host = &a.running.host;
-        let arrived = || host.shard(host.shard_of(X).0).counts.arrived;
+        let arrived = || shard(&a).counts.arrived;
         let before = arrived();
         let waiting = tokio::spawn(async move { b.lock("x").await });
         let request = async {
@@ -484,11 +483,15 @@ mod tests {
         };
         tokio::time::timeout(LIMIT, request).await.expect("'b' asks");
         let (only, now) = (LockIndex(0), Instant::now());
-        let mut shard = host.shard(host.shard_of(X).0);
-        shard.returning.has_left(only, now);
-        shard.returning.asks(only, now);
-        drop(shard);
+        shard(&a).returning.has_left(only, now);
+        shard(&a).returning.asks(only, now);
         (a, guard, waiting)
+    }
+
+    /// Where lock 'x' is, which is the only one there.
+    fn shard(a: &Node) -> MutexGuard<'_, Shard> {
+        let host = &a.running.host;
+        host.shard(host.shard_of(X).0)
     }
 
     fn unwritten(a: &Node) -> usize {
@@ -508,7 +511,7 @@ mod tests {
     async fn a_release_leaves_together_with_the_request_that_is_expected() {
         in_a_task(async {
             let (a, guard, waiting) = a_loop_at_a().await;
-            let messages = || a.running.host.shard(a.running.host.shard_of(X).0).counts.messages;
+            let messages = || shard(&a).counts.messages;
             let before = messages();
             drop(guard);
             assert!(unwritten(&a) > 0, "it waits for the request");
@@ -533,8 +536,7 @@ mod tests {
             yield_now().await;
             assert_eq!(unwritten(&a), 0);
             comes(waiting).await;
-            let host = &a.running.host;
-            assert!(!host.shard(host.shard_of(X).0).returning.is_expected(LockIndex(0)), "no more");
+            assert!(!shard(&a).returning.is_expected(LockIndex(0)), "no more");
         })
         .await;
     }
@@ -557,8 +559,7 @@ mod tests {
     async fn a_release_leaves_at_once_if_nobody_is_expected() {
         in_a_task(async {
             let (a, guard, waiting) = a_loop_at_a().await;
-            let host = &a.running.host;
-            host.shard(host.shard_of(X).0).returning.has_left(LockIndex(0), Instant::now());
+            shard(&a).returning.has_left(LockIndex(0), Instant::now());
             drop(guard);
             assert_eq!(unwritten(&a), 0);
             comes(waiting).await;
