@@ -11,6 +11,7 @@ mod page;
 mod s1;
 mod s2;
 mod s4;
+mod tally;
 
 use std::fmt;
 
@@ -34,14 +35,16 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One line of the page that an exhaustive search settled.
+/// One line of the page that runs or an exhaustive search settled.
 struct Finding {
-    section: &'static str,
-    says: &'static str,
+    section: String,
+    says: String,
+    /// Whether no paper says it: it is a question of our own.
+    is_question: bool,
     measured: String,
     command: String,
     verdict: Verdict,
-    sentence: &'static str,
+    sentence: String,
 }
 
 /// Fails if the runs disagree with what is on record.

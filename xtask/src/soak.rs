@@ -7,7 +7,7 @@ use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_check::{Options, Verdict, check};
 use catraca_core::{NodeId, Start};
-use catraca_sim::{Hooks, Random, Scenario, run};
+use catraca_sim::{Hooks, Random, Scenario, Violation, members, run};
 
 use crate::shell;
 
@@ -53,7 +53,9 @@ fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
             violation.property,
             violation.what
         ),
-        Verdict::TooManyStates { .. } | Verdict::Interrupted => "cut short",
+        Verdict::TooManyStates { .. } | Verdict::TooLarge { .. } | Verdict::Interrupted => {
+            "cut short"
+        }
     };
     let start = match spec.start.holders().next() {
         Some((node, _)) => format!("inside:{node}"),
@@ -71,20 +73,32 @@ fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
     Ok(())
 }
 
-/// Random setups until the time is up: each seed decides everything about its run.
+/// Random setups until the time is up, of nodes and of members: each seed decides everything about its
+/// run.
 fn seeded_runs(time: Duration) -> Result<()> {
     let began = Instant::now();
     let mut runs = 0;
     while began.elapsed() < time {
         let scenario = random_scenario(runs);
-        let report = run(&scenario.setup()?, Hooks::default())?;
-        if let Some(violation) = report.violation {
-            bail!("{}: {}\nreproduce: {}", violation.invariant, violation.what, scenario.command());
+        holds(&scenario, run(&scenario.setup()?, Hooks::default())?.violation)?;
+        let entry = &ENTRIES[runs as usize % ENTRIES.len()];
+        let scenario = members::random_scenario(entry, runs);
+        if let Some(setup) = scenario.members()? {
+            holds(&scenario, members::run(&setup, members::Hooks::default())?.violation)?;
         }
         runs += 1;
     }
-    println!("{runs} seeded runs without a violation");
+    println!("{runs} seeded runs of nodes, and as many of members, without a violation");
     Ok(())
+}
+
+fn holds(scenario: &Scenario, violation: Option<Violation>) -> Result<()> {
+    match violation {
+        None => Ok(()),
+        Some(Violation { invariant, what, .. }) => {
+            bail!("{invariant}: {what}\nreproduce: {}", scenario.command())
+        }
+    }
 }
 
 fn random_scenario(seed: u64) -> Scenario {

@@ -18,7 +18,7 @@
 //! away asks its proxy to ask outside for the first of the rest. A remote request looks for the end
 //! of the local queue, which may move away from it as long as local requests come; after `patience`
 //! hops it turns the local pointers to the proxy, and local requests that come later ask outside.
-//! Variables: `phase` is S0's requesting, `clusters` its LocalCluster; S0 has one `next` for local
+//! The token carries the fence. Variables: `phase` is S0's requesting, `clusters` its LocalCluster; S0 has one `next` for local
 //! and remote nodes, here it is `next` and `remote`; `last` is the owner of a proxy among proxies.
 
 mod message;

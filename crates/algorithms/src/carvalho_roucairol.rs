@@ -20,8 +20,8 @@
 //! Variables: `authorised` is the original's A, `deferred` its Reply_Deferred.
 
 use catraca_core::{
-    Algorithm, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Snapshot, Stamp,
-    Start,
+    Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Snapshot,
+    Stamp, Start,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,12 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Reply(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(time) | Msg::Reply(time) => bounds.has_time(time),
         }
     }
 }

@@ -15,13 +15,13 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, Message, NodeId, Phase, Start};
+use catraca_core::{Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Start};
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{ASKS_TWICE, Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError, TOO_MANY_WAIT};
 
 /// The node that decides.
 const COORDINATOR: NodeId = NodeId(0);
@@ -46,6 +46,13 @@ impl Message for Msg {
             Msg::Request => 0,
             Msg::Grant(_) => 1,
             Msg::Release => 2,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request | Msg::Release => true,
+            Msg::Grant(fence) => bounds.has_fence(fence),
         }
     }
 }
@@ -84,10 +91,13 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    fn on_ask(&mut self, from: NodeId, out: &mut Effects<Msg>) {
+    fn on_ask(&mut self, config: &Members, from: NodeId, out: &mut Effects<Msg>) {
         let Some(desk) = &mut self.desk else {
             return out.anomaly("a request came to a node that does not coordinate");
         };
+        if desk.queue.len() >= config.nodes as usize {
+            return out.anomaly(TOO_MANY_WAIT);
+        }
         desk.queue.push_back(from);
         self.admit_next(out);
     }
@@ -132,13 +142,13 @@ impl Algorithm for Coordinator {
         Coordinator { me, phase, desk }
     }
 
-    fn on_request(&mut self, _config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
+    fn on_request(&mut self, config: &Members, _claim: Claim, out: &mut Effects<Msg>) {
         if self.phase != Phase::Idle {
             return out.anomaly(ASKS_TWICE);
         }
         self.phase = Phase::Waiting;
         if self.me == COORDINATOR {
-            self.on_ask(self.me, out);
+            self.on_ask(config, self.me, out);
         } else {
             out.send(COORDINATOR, Msg::Request);
         }
@@ -153,15 +163,9 @@ impl Algorithm for Coordinator {
         }
     }
 
-    fn on_message(
-        &mut self,
-        _config: &Members,
-        from: NodeId,
-        message: Msg,
-        out: &mut Effects<Msg>,
-    ) {
+    fn on_message(&mut self, config: &Members, from: NodeId, message: Msg, out: &mut Effects<Msg>) {
         match message {
-            Msg::Request => self.on_ask(from, out),
+            Msg::Request => self.on_ask(config, from, out),
             Msg::Grant(fence) => self.on_grant(fence, out),
             Msg::Release => self.on_left(from, out),
         }

@@ -156,6 +156,9 @@ impl HiAdsd {
         match message {
             Msg::AreYouAlive => out.send(from, Msg::IAmAlive(self.suspects.clone()).into()),
             Msg::IAmAlive(theirs) => return self.on_alive(cube, from, &theirs, out),
+            Msg::News(crashed) if crashed.0 >= cube.nodes() => {
+                out.anomaly("news came of a node that does not exist");
+            }
             Msg::News(crashed) if self.suspect(crashed) => return NodeSet::from_iter([crashed]),
             Msg::News(_) => {}
         }
@@ -170,17 +173,18 @@ impl HiAdsd {
         theirs: &NodeSet,
         out: &mut Effects<M>,
     ) -> NodeSet {
-        let s = cube.cluster_with(self.me, from);
-        let test = self.testing.get_mut(s as usize - 1);
         // The answer of a suspect comes too late; its test goes on with the next node.
-        if self.suspects.contains(from) || test.as_deref() != Some(&Some(from)) {
+        let is_tested = |test: &&mut Option<NodeId>| **test == Some(from);
+        let Some(test) = self.testing.iter_mut().find(is_tested) else { return NodeSet::new() };
+        if self.suspects.contains(from) {
             return NodeSet::new();
         }
-        self.testing[s as usize - 1] = None;
+        *test = None;
+        let s = cube.cluster_with(self.me, from);
         out.cancel_timer(TimerTag(s));
-        let (me, is_mine) = (self.me, |node: &NodeId| *node != self.me);
-        let in_cluster = |node: &NodeId| cube.cluster_with(me, *node) == s;
-        let crashed = theirs.iter().filter(is_mine).filter(in_cluster);
+        let in_cluster =
+            |&node: &NodeId| node.0 < cube.nodes() && cube.cluster_with(self.me, node) == s;
+        let crashed = theirs.iter().filter(in_cluster);
         let found: NodeSet = crashed.filter(|node| !self.suspects.contains(*node)).collect();
         for node in found.iter() {
             self.suspects.insert(node);

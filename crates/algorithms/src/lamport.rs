@@ -20,14 +20,14 @@
 use alloc::collections::VecDeque;
 
 use catraca_core::{
-    Algorithm, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
+    Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{ASKS_TWICE, Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError, TOO_MANY_WAIT};
 
 /// What the nodes say to each other. Every message carries the sender's time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -57,6 +57,12 @@ impl Message for Msg {
             Msg::Request(_) => 0,
             Msg::Reply(_) => 1,
             Msg::Release(_) => 2,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(time) | Msg::Reply(time) | Msg::Release(time) => bounds.has_time(time),
         }
     }
 }
@@ -106,7 +112,10 @@ impl Lamport {
         }
     }
 
-    fn on_ask(&mut self, request: Stamp, out: &mut Effects<Msg>) {
+    fn on_ask(&mut self, config: &Members, request: Stamp, out: &mut Effects<Msg>) {
+        if self.queue.len() >= config.nodes as usize {
+            return out.anomaly(TOO_MANY_WAIT);
+        }
         self.enqueue(request);
         // For L1 the answer has to be later than the question.
         if (Stamp { time: self.clock.now(), node: self.me }) < request {
@@ -172,7 +181,7 @@ impl Algorithm for Lamport {
     fn on_message(&mut self, config: &Members, from: NodeId, message: Msg, out: &mut Effects<Msg>) {
         self.hear(from, message.time());
         match message {
-            Msg::Request(time) => self.on_ask(Stamp { time, node: from }, out),
+            Msg::Request(time) => self.on_ask(config, Stamp { time, node: from }, out),
             Msg::Reply(_) => {}
             Msg::Release(_) => self.dequeue(from, out),
         }

@@ -11,26 +11,27 @@
 //! requests meet: a new one causes a FAILED, or an INQUIRE, a YIELD and a second GRANT. Delay 2T by
 //! way of the arbiter, T where the two nodes have no common arbiter but themselves. K is about 2 sqrt N
 //! with quorums from a grid (`--quorum grid`, the default, any N) and about sqrt N with those from a
-//! projective plane (`--quorum plane`, N = q*q+q+1 with q prime).
+//! projective plane (`--quorum plane`, N = q*q+q+1 with q a power of a prime: 7, 13, 21, 31, 57, ...).
 //!
 //! **Departs.** S2 names FAILED, INQUIRE and YIELD without a rule for them. Maekawa fails a
 //! newcomer that is not the best; the one that was the best of those waiting until then has to be
 //! failed too, or it may never yield. What a node says to itself is heard in the same step and is
 //! no message. Fences are ours: a GRANT brings the largest that the arbiter knows, a RELEASE the
-//! new one. GRANT is S2's REPLY and Maekawa's LOCKED, YIELD his RELINQUISH.
+//! new one. A fence also moves the clock forward as a time does: it counts entries, so the clocks of
+//! nodes that share no arbiter do not drift apart, and nobody is passed for long by a slow clock. GRANT is S2's REPLY and Maekawa's LOCKED, YIELD his RELINQUISH.
 
 use alloc::vec::Vec;
 
 use catraca_core::{
-    Algorithm, Claim, Effects, Fence, LogicalClock, Message, NodeId, NodeSet, Phase, Snapshot,
-    Stamp, Start,
+    Algorithm, Bounds, Claim, Effects, Fence, LogicalClock, Message, NodeId, NodeSet, Phase,
+    Snapshot, Stamp, Start,
 };
 use catraca_topology::Quorums;
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{ASKS_TWICE, Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError, TOO_MANY_WAIT};
 
 /// What requesters and arbiters say to each other. Each names a request by its time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -62,6 +63,18 @@ impl Message for Msg {
             Msg::Inquire(_) => 3,
             Msg::Yield(_) => 4,
             Msg::Release { .. } => 5,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(time) | Msg::Failed(time) | Msg::Inquire(time) | Msg::Yield(time) => {
+                bounds.has_time(time)
+            }
+            // The clock passes the fence, too.
+            Msg::Grant { time, fence } | Msg::Release { time, fence } => {
+                bounds.has_time(time) && bounds.has_time(fence.0)
+            }
         }
     }
 }
@@ -143,6 +156,9 @@ impl Maekawa {
     }
 
     fn on_ask(&mut self, config: &Quorums, theirs: Stamp, out: &mut Effects<Msg>) {
+        if self.waiting.len() >= config.nodes() as usize {
+            return out.anomaly(TOO_MANY_WAIT);
+        }
         self.clock.witness(theirs.time);
         let best = self.waiting.last().copied();
         self.enqueue(theirs);

@@ -13,7 +13,9 @@
 //! **Departs.** The token carries the fence. Variables: `last` is S0's owner, oneself at a root;
 //! `next` is S0's next.
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, Message, NodeId, Phase, Snapshot, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Snapshot, Start,
+};
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +40,13 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Token(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(node) => bounds.has_node(node),
+            Msg::Token(fence) => bounds.has_fence(fence),
         }
     }
 

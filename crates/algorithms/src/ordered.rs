@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use catraca_core::{
-    Algorithm, Claim, Effect, Effects, Fence, Input, Message, NodeId, ResourceId, Start,
+    Algorithm, Bounds, Claim, Effect, Effects, Fence, Input, Message, NodeId, ResourceId, Start,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,13 @@ impl<M: Message> Message for Msg<M> {
 
     fn kind(&self) -> usize {
         self.message.kind()
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        let Msg { resource, fence, message } = self;
+        bounds.has_resource(*resource)
+            && bounds.has_fence(*fence)
+            && message.is_possible(bounds.of_one_resource())
     }
 }
 

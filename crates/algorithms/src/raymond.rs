@@ -15,14 +15,14 @@
 //! waits in the queue until the token comes, so FIFO is not needed (S2 8.1 assumes it). Variables:
 //! `holder`, `using`, `asked` and `request_q` are the original's; `request_q` is S2's RQ.
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, Message, NodeId, Snapshot, Start};
+use catraca_core::{Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Snapshot, Start};
 use catraca_topology::Tree;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Tabled, Theory};
-use crate::{ASKS_TWICE, Spec, SpecError};
+use crate::{ASKS_TWICE, Spec, SpecError, TOO_MANY_WAIT};
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,6 +41,13 @@ impl Message for Msg {
         match self {
             Msg::Request => 0,
             Msg::Token(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request => true,
+            Msg::Token(fence) => bounds.has_fence(fence),
         }
     }
 
@@ -140,8 +147,11 @@ impl Algorithm for Raymond {
         self.assign_and_request(out);
     }
 
-    fn on_message(&mut self, _config: &Tree, from: NodeId, message: Msg, out: &mut Effects<Msg>) {
+    fn on_message(&mut self, config: &Tree, from: NodeId, message: Msg, out: &mut Effects<Msg>) {
         match message {
+            Msg::Request if self.request_q.len() >= config.nodes() as usize => {
+                out.anomaly(TOO_MANY_WAIT);
+            }
             Msg::Request => {
                 self.request_q.push(from);
                 self.assign_and_request(out);

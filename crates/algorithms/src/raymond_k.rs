@@ -12,10 +12,12 @@
 //! **Cost.** N-1 requests and, since deferred answers are gathered, up to N-1 answers per entry;
 //! delay T.
 //!
-//! **Departs.** Nothing. Variables as in S4's algorithm 2: `perm_count`, `reply_count`,
+//! **Departs.** Nothing, but for the fence, which is the request's (time, id). Variables as in S4's algorithm 2: `perm_count`, `reply_count`,
 //! `defer_count`; `requested` is its last.
 
-use catraca_core::{Algorithm, Claim, Effects, LogicalClock, Message, NodeId, Phase, Stamp, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, Phase, Stamp, Start,
+};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -43,6 +45,14 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Reply(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(time) => bounds.has_time(time),
+            // A reply answers one request or several.
+            Msg::Reply(count) => count > 0,
         }
     }
 }
@@ -89,7 +99,8 @@ impl RaymondK {
     fn on_ask(&mut self, from: NodeId, time: u64, out: &mut Effects<Msg>) {
         self.clock.witness(time);
         if self.goes_first(Stamp { time, node: from }) {
-            self.defer_count[from.index()] += 1;
+            let deferred = &mut self.defer_count[from.index()];
+            *deferred = deferred.saturating_add(1);
         } else {
             out.send(from, Msg::Reply(1));
         }
@@ -143,7 +154,8 @@ impl Algorithm for RaymondK {
         self.requested = self.clock.tick();
         out.send_to_others(self.me, config.nodes, &Msg::Request(self.requested));
         for peer in NodeId::all(config.nodes).filter(|&peer| peer != self.me) {
-            self.reply_count[peer.index()] += 1;
+            let owed = &mut self.reply_count[peer.index()];
+            *owed = owed.saturating_add(1);
         }
         self.enter_if_permitted(config, out);
     }

@@ -13,7 +13,7 @@
 //! Our_Sequence_Number, `awaited` its Outstanding_Reply_Count, `deferred` its Reply_Deferred.
 
 use catraca_core::{
-    Algorithm, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
+    Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,13 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Reply => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(time) => bounds.has_time(time),
+            Msg::Reply => true,
         }
     }
 }

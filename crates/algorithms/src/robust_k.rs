@@ -24,7 +24,7 @@
 use core::time::Duration;
 
 use catraca_core::{
-    Algorithm, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
+    Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
     TimerTag,
 };
 use catraca_topology::Hypercube;
@@ -75,6 +75,17 @@ impl Message for Msg {
             Msg::AreYouAlive => 3,
             Msg::IAmAlive(_) => 4,
             Msg::News(_) => 5,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match self {
+            Msg::Tree { origin, hops, time } => sta::is_possible(*origin, *hops, *time, bounds),
+            Msg::Ack(time) => bounds.has_time(*time),
+            Msg::Reply(count) => *count > 0,
+            Msg::AreYouAlive => true,
+            Msg::IAmAlive(suspects) => bounds.has_nodes(suspects),
+            Msg::News(crashed) => bounds.has_node(*crashed),
         }
     }
 }
@@ -140,8 +151,8 @@ impl RobustK {
 
     /// Line 12: everybody who is not suspected has answered, but for k-1 and this node.
     pub(crate) fn enter_if_permitted(&mut self, config: &Config, out: &mut Effects<Msg>) {
-        let living = config.cube.nodes() - self.detector.suspects().len() as u32;
-        if self.phase == Phase::Waiting && self.perm_count + config.k >= living {
+        let living = config.cube.nodes().saturating_sub(self.detector.suspects().len() as u32);
+        if self.phase == Phase::Waiting && self.perm_count.saturating_add(config.k) >= living {
             self.phase = Phase::Inside;
             self.perm_count = 0;
             out.granted(self.my_request().fence(config.cube.nodes()));
@@ -161,7 +172,8 @@ impl RobustK {
             Phase::Inside => true,
         };
         if mine_first {
-            self.defer_count[origin.index()] += 1;
+            let deferred = &mut self.defer_count[origin.index()];
+            *deferred = deferred.saturating_add(1);
         } else {
             out.send(origin, Msg::Reply(1));
         }
@@ -173,11 +185,12 @@ impl RobustK {
             return;
         }
         let owed = &mut self.reply_count[from.index()];
-        *owed -= count as i32;
-        if *owed < 0 {
+        let left = owed.saturating_sub_unsigned(count);
+        if left < 0 {
             return out.anomaly("an answer came that nobody waits for");
         }
-        if self.phase == Phase::Waiting && *owed == 0 {
+        *owed = left;
+        if self.phase == Phase::Waiting && left == 0 {
             self.perm_count += 1;
             self.enter_if_permitted(config, out);
         }
@@ -186,7 +199,7 @@ impl RobustK {
     /// Lines 29 and 30: the detector has begun to suspect `node`.
     fn on_crash(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         if self.phase == Phase::Waiting && self.reply_count[node.index()] == 0 {
-            self.perm_count -= 1;
+            self.perm_count = self.perm_count.saturating_sub(1);
         }
         // Nothing more passes between the two: what is owed is forgotten on both sides.
         self.reply_count[node.index()] = 0;
@@ -249,7 +262,8 @@ impl Algorithm for RobustK {
         self.sta.broadcast(Self::view(config, &self.detector), self.requested, out);
         for peer in NodeId::all(config.cube.nodes()).filter(|&peer| peer != self.me) {
             if !self.detector.suspects().contains(peer) {
-                self.reply_count[peer.index()] += 1;
+                let owed = &mut self.reply_count[peer.index()];
+                *owed = owed.saturating_add(1);
             }
         }
         self.enter_if_permitted(config, out);

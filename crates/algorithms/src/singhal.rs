@@ -20,13 +20,15 @@
 //! that the node where the token starts is its first step. Of the waiting nodes that it knows of, a
 //! leaving node takes the next after itself in the ring; a request that the token knows of is
 //! passed by at most N-2 others, so nobody starves. S2 gives a delay of 2T; the token goes straight
-//! to the next node, in T. Variables are those of S2; `Site` is its R, E, H and N.
+//! to the next node, in T. The token carries the fence. Variables are those of S2; `Site` is its R, E, H and N.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use catraca_core::{Algorithm, Claim, Effects, Envelope, Fence, Message, NodeId, Snapshot, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Envelope, Fence, Message, NodeId, Snapshot, Start,
+};
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,19 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Token(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match self {
+            Msg::Request(number) => bounds.has_count(*number),
+            Msg::Token(token) => {
+                let Token { tsv, tsn, fence } = &**token;
+                let nodes = bounds.nodes() as usize;
+                (tsv.len(), tsn.len()) == (nodes, nodes)
+                    && tsn.iter().all(|&number| bounds.has_count(number))
+                    && bounds.has_fence(*fence)
+            }
         }
     }
 
@@ -136,7 +151,7 @@ impl Singhal {
             return out.anomaly("a token came that nobody waits for");
         }
         if (token.tsv.len(), token.tsn.len()) != (self.sv.len(), self.sn.len()) {
-            return out.anomaly("a token of another group came");
+            return out.anomaly("a token came whose lists are not those of the group");
         }
         self.tell(&mut token);
         self.learn(&token);
@@ -195,8 +210,8 @@ impl Algorithm for Singhal {
             return self.enter(token, out);
         }
         self.sv[self.me.index()] = Site::Requesting;
-        self.sn[self.me.index()] += 1;
-        let number = self.sn[self.me.index()];
+        let number = self.sn[self.me.index()].saturating_add(1);
+        self.sn[self.me.index()] = number;
         for node in NodeId::all(config.nodes) {
             if node != self.me && self.would_ask(node) {
                 out.send(node, Msg::Request(number));

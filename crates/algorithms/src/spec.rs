@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use core::time::Duration;
 
-use catraca_core::{ResourceId, Start};
+use catraca_core::{Bounds, ResourceId, Start};
 use catraca_topology::{
     ClusterError, ClusterShape, Clusters, Proxies, QuorumError, QuorumKind, Quorums, Tree,
     TreeError, TreeShape,
@@ -282,6 +282,11 @@ impl Spec {
     /// How many resources are guarded.
     pub fn resource_count(&self) -> u32 {
         self.resources.unwrap_or(1)
+    }
+
+    /// By what messages of the group are judged.
+    pub fn bounds(&self) -> Bounds {
+        Bounds::new(self.nodes, self.resource_count())
     }
 
     /// How many may be inside at once with one resource.

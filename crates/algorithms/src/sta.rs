@@ -20,7 +20,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use catraca_core::{Effects, NodeId, NodeSet, TimerTag};
+use catraca_core::{Bounds, Effects, NodeId, NodeSet, TimerTag};
 use catraca_topology::Hypercube;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -52,6 +52,12 @@ pub enum Msg {
     },
     /// 'I have the message with this number.'
     Ack(u64),
+}
+
+/// Whether a message of the tree with these fields can be on its way in a group of this size.
+pub(crate) fn is_possible(origin: NodeId, hops: u32, time: u64, bounds: Bounds) -> bool {
+    let dimension = u32::BITS - bounds.nodes().saturating_sub(1).leading_zeros();
+    bounds.has_node(origin) && hops <= dimension && bounds.has_time(time)
 }
 
 /// What a node goes by: the tree and whom it suspects.
@@ -115,9 +121,7 @@ impl Sta {
     /// Broadcasts the message with this number, after those that were to be broadcast before.
     pub fn broadcast<M: From<Msg>>(&mut self, view: View<'_>, time: u64, out: &mut Effects<M>) {
         self.queue.push_back(time);
-        if self.active.is_none() {
-            self.begin_next(view, out);
-        }
+        self.begin_next(view, out);
     }
 
     /// A message of the tree has come; returns whether it is delivered.
@@ -127,6 +131,10 @@ impl Sta {
         (origin, hops, time): (NodeId, u32, u64),
         out: &mut Effects<M>,
     ) -> bool {
+        if origin == self.me || origin.0 >= view.cube.nodes() || hops > view.cube.dimension() {
+            out.anomaly("a message of the tree came on a way that the tree does not have");
+            return false;
+        }
         let last = &mut self.last[origin.index()];
         if time < last.time {
             return false;
@@ -155,6 +163,7 @@ impl Sta {
         if self.active == Some(time) {
             self.acked.insert(from);
             self.end_if_acknowledged(view, out);
+            self.begin_next(view, out);
         }
     }
 
@@ -173,6 +182,7 @@ impl Sta {
         }
         if self.active.is_some() {
             self.end_if_acknowledged(view, out);
+            self.begin_next(view, out);
         }
     }
 
@@ -197,12 +207,16 @@ impl Sta {
         }
     }
 
+    /// Spreads the next message, and those after it as long as nobody is left to acknowledge.
     fn begin_next<M: From<Msg>>(&mut self, view: View<'_>, out: &mut Effects<M>) {
-        let Some(time) = self.queue.pop_front() else { return };
-        self.active = Some(time);
-        self.last[self.me.index()] = Heard { time, hops: view.cube.dimension() + 1 };
-        self.spread(view, time, out);
-        self.end_if_acknowledged(view, out);
+        while self.active.is_none()
+            && let Some(time) = self.queue.pop_front()
+        {
+            self.active = Some(time);
+            self.last[self.me.index()] = Heard { time, hops: view.cube.dimension() + 1 };
+            self.spread(view, time, out);
+            self.end_if_acknowledged(view, out);
+        }
     }
 
     fn spread<M: From<Msg>>(&self, view: View<'_>, time: u64, out: &mut Effects<M>) {
@@ -240,7 +254,6 @@ impl Sta {
             if let Resend::After(_) = view.resend {
                 out.cancel_timer(ACKS);
             }
-            self.begin_next(view, out);
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! **Departs.** S2 counts N-1 messages and so leaves the token out. S2 also updates L on the
 //! arrival of the token; as in the original it happens on leaving. New requesters are queued going
-//! round from the leaving node, so that low ids are not favoured. Variables: `rn` is S2's R, `ln`
+//! round from the leaving node, so that low ids are not favoured. The token carries the fence. Variables: `rn` is S2's R, `ln`
 //! its L, `queue` its Q.
 
 use alloc::boxed::Box;
@@ -19,7 +19,9 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, Message, NodeId, NodeSet, Phase, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, NodeSet, Phase, Start,
+};
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +46,21 @@ impl Message for Msg {
         match self {
             Msg::Request(_) => 0,
             Msg::Token(_) => 1,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match self {
+            Msg::Request(number) => bounds.has_count(*number),
+            Msg::Token(token) => {
+                let Token { ln, queue, fence } = &**token;
+                let nodes = bounds.nodes() as usize;
+                ln.len() == nodes
+                    && ln.iter().all(|&number| bounds.has_count(number))
+                    && queue.len() <= nodes
+                    && queue.iter().all(|&node| bounds.has_node(node))
+                    && bounds.has_fence(*fence)
+            }
         }
     }
 
@@ -73,6 +90,11 @@ pub struct SuzukiKasami {
     pub(crate) token: Option<Box<Token>>,
 }
 
+/// Whether request `number` of a node comes right after the last one that was `served`.
+fn is_next(number: u64, served: u64) -> bool {
+    number.checked_sub(1) == Some(served)
+}
+
 impl SuzukiKasami {
     fn enter(&mut self, mut token: Box<Token>, out: &mut Effects<Msg>) {
         self.phase = Phase::Inside;
@@ -89,7 +111,7 @@ impl SuzukiKasami {
         if self.phase != Phase::Idle {
             return; // The release looks through all requests.
         }
-        if let Some(token) = self.token.take_if(|token| number == token.ln[from.index()] + 1) {
+        if let Some(token) = self.token.take_if(|token| is_next(number, token.ln[from.index()])) {
             out.send(from, Msg::Token(token));
         }
     }
@@ -98,9 +120,9 @@ impl SuzukiKasami {
         if self.phase != Phase::Waiting || self.token.is_some() {
             return out.anomaly("a token came that nobody waits for");
         }
-        let is_node = |node: &NodeId| node.index() < self.rn.len();
-        if token.ln.len() != self.rn.len() || !token.queue.iter().all(is_node) {
-            return out.anomaly("a token of another group came");
+        let can_be_next = |&node: &NodeId| node != self.me && node.index() < self.rn.len();
+        if token.ln.len() != self.rn.len() || !token.queue.iter().all(can_be_next) {
+            return out.anomaly("a token came whose lists are not those of the group");
         }
         self.enter(token, out);
     }
@@ -131,8 +153,8 @@ impl Algorithm for SuzukiKasami {
             return self.enter(token, out);
         }
         self.phase = Phase::Waiting;
-        self.rn[self.me.index()] += 1;
-        let number = self.rn[self.me.index()];
+        let number = self.rn[self.me.index()].saturating_add(1);
+        self.rn[self.me.index()] = number;
         out.send_to_others(self.me, config.nodes, &Msg::Request(number));
     }
 
@@ -146,7 +168,7 @@ impl Algorithm for SuzukiKasami {
         // Looking each node up in the queue itself would take N x N steps.
         let queued: NodeSet = queue.iter().copied().collect();
         let is_new = |node: &NodeId| {
-            self.rn[node.index()] == ln[node.index()] + 1 && !queued.contains(*node)
+            is_next(self.rn[node.index()], ln[node.index()]) && !queued.contains(*node)
         };
         queue.extend(self.me.others_after(config.nodes).filter(is_new));
         match queue.pop_front() {

@@ -1,12 +1,15 @@
 //! From a path through the state space to a trace for people.
 
+use std::ops::RangeInclusive;
+
 use catraca_algorithms::Spec;
+use catraca_core::property::NOBODY_WAITS_FOR_EVER;
 use catraca_core::{Algorithm, Effect, Effects, Envelope, Input, NodeId};
 use catraca_trace::{Event, Header, Origin, Recorder, SendId, Trace};
 use stateright::Model;
 
 use crate::explore::Violation;
-use crate::model::GroupModel;
+use crate::model::{GroupModel, Move};
 use crate::property;
 use crate::world::{Taken, World};
 
@@ -17,28 +20,25 @@ pub(crate) fn violation<A: Algorithm>(
     property: &'static str,
     path: &[usize],
 ) -> Violation {
-    let mut walk = Walk::new(model);
-    walk.start();
-    let mut actions = Vec::new();
-    for (index, &choice) in path.iter().enumerate() {
-        actions.clear();
-        model.actions(&walk.world, &mut actions);
-        let at = index as u64 + 1;
-        match walk.world.take(actions[choice], &model.claims) {
-            Taken::Step(node, input) => {
-                walk.step(at, node, input);
-            }
-            Taken::Crash(node) => walk.crash(at, node),
-        }
-        walk.lose(at);
-    }
+    let walk = Walk::along(model, path.iter().copied());
     let what = match property::explain(property, model, &walk.world) {
         Err(what) => what,
         Ok(()) => unreachable!("the search found '{property}' broken in this very world"),
     };
-    let mut header = Header::new(Origin::Check, spec.clone(), 1);
-    header.violation = Some(format!("{property}: {what}"));
-    Violation { property, what, trace: Trace { header, events: walk.events } }
+    walk.into_violation(spec, property, what, None)
+}
+
+/// Walks `path`, and then `cycle` once, which leads back to where it begins.
+pub(crate) fn lasso<A: Algorithm>(
+    model: &GroupModel<A>,
+    spec: &Spec,
+    path: &[usize],
+    cycle: &[usize],
+) -> Violation {
+    let walk = Walk::along(model, path.iter().chain(cycle).copied());
+    let (first, last) = (path.len() as u64 + 1, (path.len() + cycle.len()) as u64);
+    let what = property::explain_cycle(&walk.world, first..=last);
+    walk.into_violation(spec, NOBODY_WAITS_FOR_EVER, what, Some(first..=last))
 }
 
 struct Walk<'a, A: Algorithm> {
@@ -63,6 +63,42 @@ impl<'a, A: Algorithm> Walk<'a, A> {
         }
     }
 
+    /// Walks from the first world on: which action to take in each world.
+    fn along(model: &'a GroupModel<A>, choices: impl Iterator<Item = usize>) -> Self {
+        let mut walk = Walk::new(model);
+        walk.start();
+        let mut actions = Vec::new();
+        for (index, choice) in choices.enumerate() {
+            actions.clear();
+            model.actions(&walk.world, &mut actions);
+            let at = index as u64 + 1;
+            let (Move::Whole(action) | Move::CutShort { action, .. }) = actions[choice];
+            match (walk.world.take(action, &model.claims), actions[choice]) {
+                (Taken::Step(node, input), Move::Whole(_)) => {
+                    walk.step(at, node, input);
+                }
+                (Taken::Step(node, input), Move::CutShort { sent, .. }) => {
+                    walk.step_in_part(at, node, input, sent);
+                }
+                (Taken::Crash(node), _) => walk.crash(at, node),
+            }
+            walk.lose(at);
+        }
+        walk
+    }
+
+    fn into_violation(
+        self,
+        spec: &Spec,
+        property: &'static str,
+        what: String,
+        cycle: Option<RangeInclusive<u64>>,
+    ) -> Violation {
+        let mut header = Header::new(Origin::Check, spec.clone(), 1);
+        header.violation = Some(format!("{property}: {what}"));
+        Violation { property, what, trace: Trace { header, events: self.events }, cycle }
+    }
+
     /// The first world is at step 0. Nodes to which starting means nothing are not mentioned.
     fn start(&mut self) {
         for node in NodeId::all(self.model.nodes) {
@@ -76,6 +112,33 @@ impl<'a, A: Algorithm> Walk<'a, A> {
 
     /// Takes and records one step; returns how many effects it had.
     fn step(&mut self, at: u64, node: NodeId, input: Input<A::Message>) -> usize {
+        let mut out = self.record(at, node, input);
+        let effects = out.as_slice().len();
+        self.world.carry_out(self.model.network, &self.model.claims, node, &mut out);
+        effects
+    }
+
+    /// Takes and records a step in the midst of which `node` crashes: it is recorded as a whole, then
+    /// what has not left is lost. `sent` is as in [`Move::CutShort`].
+    fn step_in_part(&mut self, at: u64, node: NodeId, input: Input<A::Message>, sent: u32) {
+        let mut out = self.record(at, node, input);
+        let asked = self.sent.split_off(self.sent.len() - out.receivers().count());
+        let (world, events, mut bits) = (&self.world, &mut self.events, sent);
+        for (id, envelope) in asked {
+            let is_alive = world.is_alive(envelope.to);
+            if is_alive && bits & 1 == 1 {
+                self.sent.push((id, envelope));
+            } else {
+                events.push(Event::Lost { at, id });
+            }
+            bits >>= u32::from(is_alive);
+        }
+        self.world.carry_out_in_part(self.model.network, node, &mut out, sent);
+        self.crash(at, node);
+    }
+
+    /// Lets `node` react to `input`, and records what it asks for.
+    fn record(&mut self, at: u64, node: NodeId, input: Input<A::Message>) -> Effects<A::Message> {
         let delivers = self.delivered(node, &input);
         let mut out = Effects::new();
         self.world.step(&self.model.config, node, input.clone(), &mut out);
@@ -88,13 +151,11 @@ impl<'a, A: Algorithm> Walk<'a, A> {
                 self.next_id += 1;
             }
         }
-        let effects = out.as_slice().len();
-        self.world.carry_out(self.model.network, &self.model.claims, node, &mut out);
-        effects
+        out
     }
 
     fn crash(&mut self, at: u64, node: NodeId) {
-        self.world.bury(node, self.model.remains(node));
+        self.world.replace_crashed(node, self.model.crashed_state(node));
         self.events.push(Event::Crash { at, node });
     }
 

@@ -1,7 +1,7 @@
 //! Running a check: options, limits, progress and the report.
 
 use std::num::NonZero;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,6 +22,11 @@ use crate::search::{Counts, End, search};
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// How often the memory is measured. Asking the system costs some microseconds.
 const MEASURE_EVERY: Duration = Duration::from_millis(10);
+
+/// The most nodes of a group that is explored. If each does no more than ask there are 2^64 states.
+const MOST_NODES: u32 = 64;
+/// The most resources. Every state has the last fence of each.
+const MOST_RESOURCES: u32 = 1024;
 
 /// What to explore, and how far to go.
 #[derive(Clone, Debug)]
@@ -64,6 +69,35 @@ impl Options {
     }
 }
 
+impl Options {
+    /// How far to go.
+    fn limits(&self) -> Limits {
+        let Options { threads, memory_limit, state_limit, .. } = *self;
+        Limits { threads, memory_limit, state_limit, stop: self.stop.clone() }
+    }
+}
+
+/// How far to go, whatever is explored. Each field means what that of [`Options`] means.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many threads explore.
+    pub threads: usize,
+    /// The resident memory, in bytes, past which exploring stops.
+    pub memory_limit: Option<u64>,
+    /// The number of different states past which exploring stops, soon after.
+    pub state_limit: Option<u64>,
+    /// Exploring stops soon after this becomes true.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+impl Default for Limits {
+    /// All processors, and no limits.
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Limits { threads, memory_limit: None, state_limit: None, stop: None }
+    }
+}
+
 /// How far an exploration has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -81,7 +115,7 @@ pub struct Progress {
 
 /// What an exploration showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct Report<V = Violation> {
     /// Different states.
     pub states: u64,
     /// States, counting each as often as it was reached.
@@ -91,16 +125,16 @@ pub struct Report {
     /// How long it took.
     pub elapsed: Duration,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: Verdict<V>,
 }
 
 /// The result of an exploration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Verdict<V = Violation> {
     /// Every property holds in every state that can be reached.
     Holds,
     /// A property is broken.
-    Violated(Box<Violation>),
+    Violated(Box<V>),
     /// The memory limit was reached. Every property holds in the states seen so far.
     OutOfMemory {
         /// What was in use, in bytes.
@@ -113,11 +147,18 @@ pub enum Verdict {
         /// The limit.
         limit: u64,
     },
+    /// The group is too large to be explored, and nothing was.
+    TooLarge {
+        /// What there is too much of: nodes or resources.
+        what: &'static str,
+        /// How many there can be.
+        most: u32,
+    },
     /// Somebody raised the stop flag. Every property holds in the states seen so far.
     Interrupted,
 }
 
-/// How a property is broken, in as few steps as possible.
+/// How a property is broken, in as few steps as possible; a cycle begins after as few as possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The property's name, one of those in [`catraca_core::property`].
@@ -126,6 +167,8 @@ pub struct Violation {
     pub what: String,
     /// The steps that lead there.
     pub trace: Trace,
+    /// The steps at the end of the trace that can repeat for ever, where that is what is wrong.
+    pub cycle: Option<RangeInclusive<u64>>,
 }
 
 /// Explores every run of the group that `spec` describes.
@@ -158,6 +201,13 @@ pub fn check_group<A: Algorithm>(
     options: &Options,
     progress: &mut dyn FnMut(&Progress),
 ) -> Report {
+    let began = Instant::now();
+    let sizes =
+        [("nodes", spec.nodes, MOST_NODES), ("resources", spec.resource_count(), MOST_RESOURCES)];
+    if let Some((what, _, most)) = sizes.into_iter().find(|(_, size, most)| size > most) {
+        let verdict = Verdict::TooLarge { what, most };
+        return Report { states: 0, generated: 0, depth: 0, elapsed: began.elapsed(), verdict };
+    }
     let model = GroupModel::<A> {
         config,
         nodes: spec.nodes,
@@ -167,7 +217,8 @@ pub fn check_group<A: Algorithm>(
         claims: Claims::new(&options.claims, spec, options.requests),
         network: options.network,
     };
-    let mut guard = Guard::new(options);
+    let limits = options.limits();
+    let mut guard = Guard::new(&limits);
     let mut pulse = |counts: &Counts| guard.pulse(counts, progress);
     let (counts, end) = search(&model, options.threads, &mut pulse);
     progress(&guard.progress(&counts));
@@ -179,14 +230,17 @@ pub fn check_group<A: Algorithm>(
             let violation = counterexample::violation(&model, spec, property, &path[1..]);
             Verdict::Violated(Box::new(violation))
         }
+        End::Lasting { path, cycle } => {
+            let violation = counterexample::lasso(&model, spec, &path[1..], &cycle);
+            Verdict::Violated(Box::new(violation))
+        }
     };
-    let Counts { states, generated, depth } = counts;
-    Report { states, generated, depth, elapsed: guard.began.elapsed(), verdict }
+    guard.report(counts, verdict)
 }
 
 /// Watches limits and clock while the search goes on.
-struct Guard<'a> {
-    options: &'a Options,
+pub(crate) struct Guard<'a> {
+    limits: &'a Limits,
     began: Instant,
     reported: Instant,
     measured: Option<Instant>,
@@ -194,27 +248,27 @@ struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    fn new(options: &'a Options) -> Self {
+    pub(crate) fn new(limits: &'a Limits) -> Self {
         let now = Instant::now();
-        Guard { options, began: now, reported: now, measured: None, memory: None }
+        Guard { limits, began: now, reported: now, measured: None, memory: None }
     }
 
-    fn pulse(
+    pub(crate) fn pulse<V>(
         &mut self,
         counts: &Counts,
         progress: &mut dyn FnMut(&Progress),
-    ) -> ControlFlow<Verdict> {
-        if self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+    ) -> ControlFlow<Verdict<V>> {
+        if self.limits.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return ControlFlow::Break(Verdict::Interrupted);
         }
-        if let Some(limit) = self.options.state_limit.filter(|&limit| counts.states > limit) {
+        if let Some(limit) = self.limits.state_limit.filter(|&limit| counts.states > limit) {
             return ControlFlow::Break(Verdict::TooManyStates { limit });
         }
         let now = Instant::now();
         if self.measured.is_none_or(|last| now - last >= MEASURE_EVERY) {
             self.measured = Some(now);
             self.memory = memory::resident();
-            if let (Some(used), Some(limit)) = (self.memory, self.options.memory_limit)
+            if let (Some(used), Some(limit)) = (self.memory, self.limits.memory_limit)
                 && used > limit
             {
                 return ControlFlow::Break(Verdict::OutOfMemory { used, limit });
@@ -227,8 +281,14 @@ impl<'a> Guard<'a> {
         ControlFlow::Continue(())
     }
 
-    fn progress(&self, counts: &Counts) -> Progress {
+    pub(crate) fn progress(&self, counts: &Counts) -> Progress {
         let Counts { states, generated, depth } = *counts;
         Progress { states, generated, depth, elapsed: self.began.elapsed(), memory: self.memory }
+    }
+
+    /// What came of it, now that it is over.
+    pub(crate) fn report<V>(&self, counts: Counts, verdict: Verdict<V>) -> Report<V> {
+        let Counts { states, generated, depth } = counts;
+        Report { states, generated, depth, elapsed: self.began.elapsed(), verdict }
     }
 }

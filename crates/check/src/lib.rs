@@ -24,6 +24,9 @@
 //! # Ok::<(), catraca_algorithms::SpecError>(())
 //! ```
 //!
+//! [`group`] explores whole members in the same way, the values that the daemon steps, with the clients
+//! of each: what stands between a client and an algorithm, which alone knows one requester per node.
+//!
 //! # Decisions
 //!
 //! **A model of its own.** [`GroupModel`] implements [`stateright::Model`] directly, not through
@@ -40,21 +43,31 @@
 //! test has both count the states of the same models.
 //!
 //! **Fingerprints.** Of a state that has been expanded only 64 bits are kept, a keyed hash. If two
-//! states share one, the second is not explored. Among n states that happens with a probability of
-//! about n² / 2⁶⁵: 3 in a hundred million for a million states, 3 in ten thousand for a hundred
-//! million. The keys are fixed, so a run can be repeated exactly.
+//! states share one, the second is not explored, and what only it leads to is missed. Among n states
+//! there are n(n-1)/2 pairs, each of which shares one with probability 2⁻⁶⁴, so the probability that any
+//! does is about n²/2⁶⁵: 10¹⁴/2⁶⁵ = 2.7·10⁻⁶ for 10⁷ states, 10¹⁸/2⁶⁵ = 2.7·10⁻² for 10⁹. The keys are
+//! fixed, so a run can be repeated exactly, and would miss the same states again.
 //!
 //! **Waiting.** 'Nobody waits for ever' is broken by a world in which somebody waits and nothing can
-//! happen any more. A run that goes round in circles while somebody waits is not found that way; a
-//! test shows that the present algorithms have no such runs, so for them it is the whole of
-//! liveness.
+//! happen any more, and by a cycle: a run that comes back to the same world again and again while
+//! somebody waits, under weak fairness. That is, what stays possible happens some time: a message
+//! arrives, a timer runs out, whoever is inside leaves, the detector tells of a crash. Nobody has to
+//! ask or to crash. The number of worlds is finite, so every run without end contains a cycle; since
+//! requests and crashes are limited, it consists of deliveries and timers alone, with nobody inside. A
+//! strongly connected component of such steps has a fair run if and only if whatever is possible in
+//! all of its worlds happens on one of its steps. The components are looked for once every world
+//! has been seen, from the worlds to which a step led back; where no step does, and so in most
+//! algorithms, that costs nothing. An exploration that a limit has ended says nothing of cycles.
 //!
 //! **Timers.** A timer that is set can run out at any moment, whatever its duration: an algorithm
 //! has to be safe however slow its nodes and channels are.
-
 //!
-//! **Crashes.** Any node may crash between any two steps, up to a given number of nodes. What was on
-//! its way to it is lost, what it has sent still arrives, and it is no longer inside. Every other
+//! **Crashes.** Any node may crash between any two steps and in the midst of any step, up to a given
+//! number of nodes. What was on its way to it is lost, what it has sent still arrives, and it is no
+//! longer inside. A node that crashes in the midst of a step has sent some of the messages of that
+//! step: every part of them is explored, because the links to different nodes are independent; on a
+//! FIFO network a message leaves after the earlier ones to the same node. Of a step with more than five
+//! messages it is every part from the first one on. Every other
 //! node is told by the detector, each at any later step: the detector may be as slow as it likes, but
 //! it is never wrong. 'Nobody waits for ever' speaks of the living. An algorithm's own invariant
 //! speaks of a whole group, so it is not looked at once somebody has crashed; the token may be lost
@@ -62,8 +75,9 @@
 
 mod claims;
 mod counterexample;
-mod crew;
 mod explore;
+pub mod group;
+mod jobs;
 mod memory;
 mod model;
 mod network;
@@ -72,7 +86,7 @@ mod search;
 mod world;
 
 pub use claims::Claims;
-pub use explore::{Options, Progress, Report, Verdict, Violation, check, check_group};
-pub use model::GroupModel;
+pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check, check_group};
+pub use model::{GroupModel, Move};
 pub use network::{Network, UnknownNetwork};
 pub use world::{Action, Application, Fault, Suspicion, Taken, World};

@@ -1,5 +1,7 @@
 //! What has to hold in every world.
 
+use std::ops::RangeInclusive;
+
 use catraca_core::property::{
     FENCES_INCREASE, FENCES_UNIQUE, INVARIANT, MUTUAL_EXCLUSION, NO_ANOMALY, NOBODY_WAITS_FOR_EVER,
     ONE_TOKEN,
@@ -61,6 +63,18 @@ fn nobody_waits_for_ever<A: Algorithm>(world: &World<A>) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{} waiting and nothing can happen any more", subject(world, Phase::Waiting)))
+}
+
+/// Says who waits while the steps `repeated` go on for ever.
+pub(crate) fn explain_cycle<A: Algorithm>(
+    world: &World<A>,
+    repeated: RangeInclusive<u64>,
+) -> String {
+    let waiting = subject(world, Phase::Waiting);
+    match (repeated.start(), repeated.end()) {
+        (first, last) if first == last => format!("{waiting} waiting while step {first} repeats"),
+        (first, last) => format!("{waiting} waiting while steps {first} to {last} repeat"),
+    }
 }
 
 fn fences_increase<A: Algorithm>(world: &World<A>) -> Result<(), String> {

@@ -185,6 +185,11 @@ impl<A: Algorithm> World<A> {
         numbered.filter(move |(_, app)| app.phase == phase).map(|(node, _)| node)
     }
 
+    /// Whether somebody may still crash.
+    pub fn can_crash(&self) -> bool {
+        self.crashes > 0
+    }
+
     /// Appends everything that can happen next, in a fixed order.
     pub fn actions(&self, network: Network, actions: &mut Vec<Action>) {
         for (node, app) in NodeId::all(self.nodes.len() as u32).zip(&self.applications) {
@@ -208,7 +213,7 @@ impl<A: Algorithm> World<A> {
         }
         actions.extend((0..self.timers.len()).map(Action::Fire));
         actions.extend((0..self.suspicions.len()).map(Action::Suspect));
-        if self.crashes > 0 {
+        if self.can_crash() {
             let nodes = NodeId::all(self.nodes.len() as u32);
             actions.extend(nodes.filter(|&node| self.is_alive(node)).map(Action::Crash));
         }
@@ -277,10 +282,10 @@ impl<A: Algorithm> World<A> {
         self.suspicions.sort_unstable();
     }
 
-    /// Puts `remains` in the place of a crashed node. Whatever it had done before, worlds in which
-    /// it is gone are the same.
-    pub(crate) fn bury(&mut self, node: NodeId, remains: A) {
-        self.nodes[node.index()] = remains;
+    /// Puts `state` in the place of a crashed node's. Worlds that differ only in what it had done
+    /// before are the same.
+    pub(crate) fn replace_crashed(&mut self, node: NodeId, state: A) {
+        self.nodes[node.index()] = state;
     }
 
     /// The middle of a step: `node` reacts to `input`.
@@ -321,6 +326,29 @@ impl<A: Algorithm> World<A> {
                 Effect::Anomaly(what) => self.blame(Fault::Anomaly(node, what)),
             }
         }
+    }
+
+    /// The last half of a step in the midst of which `node` crashes: of the messages to the living,
+    /// counted from 0, those whose bits are set in `sent` have left, and nothing else has happened.
+    pub(crate) fn carry_out_in_part(
+        &mut self,
+        network: Network,
+        node: NodeId,
+        out: &mut Effects<A::Message>,
+        sent: u32,
+    ) {
+        let mut bits = sent;
+        for effect in out.drain() {
+            if let Effect::Send { to, message } = effect
+                && self.is_alive(to)
+            {
+                if bits & 1 == 1 {
+                    self.send(network, Envelope { from: node, to, message });
+                }
+                bits >>= 1;
+            }
+        }
+        self.crash(node);
     }
 
     fn send(&mut self, network: Network, envelope: Envelope<A::Message>) {

@@ -32,6 +32,28 @@ fn the_stop_flag_ends_the_exploration_before_it_begins_or_in_the_middle() {
     assert!(report.states > 1);
 }
 
+/// Each of the first level has as many successors as nodes, and each of those is large.
+#[test]
+fn the_largest_group_that_is_explored_stops_when_it_is_told_to() {
+    let spec = Spec::new("lamport", 64);
+    let options = Options { threads: 2, state_limit: Some(1), ..Options::of(&spec).unwrap() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let options = Options { stop: Some(Arc::clone(&stop)), ..options };
+    let report = run(&spec, &options, &mut |_| {});
+    assert_eq!(report.verdict, Verdict::TooManyStates { limit: 1 });
+    let options = Options { state_limit: None, ..options };
+    let report = run(&spec, &options, &mut |_| stop.store(true, Ordering::Relaxed));
+    assert_eq!(report.verdict, Verdict::Interrupted);
+}
+
+#[test]
+fn a_group_that_is_too_large_is_not_begun() {
+    let spec = Spec::new("raymond", 1_000_000);
+    let report = run(&spec, &Options::of(&spec).unwrap(), &mut |_| {});
+    assert_eq!(report.verdict, Verdict::TooLarge { what: "nodes", most: 64 });
+    assert_eq!(report.states, 0);
+}
+
 #[test]
 fn the_state_limit_ends_the_exploration() {
     let (spec, mut options) = endless();

@@ -16,7 +16,7 @@ use crate::server::resolve;
 use crate::{Kind, LENGTH, Malformed, Message, ProcessId, Stamp};
 
 /// How soon Ctrl-C is noticed.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// So long a coordinator may take to accept.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -153,7 +153,7 @@ impl Link<'_> {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            match self.heard.recv_timeout(left.unwrap_or(GLANCE).min(GLANCE)) {
+            match self.heard.recv_timeout(left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)) {
                 Ok(message) => return message.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

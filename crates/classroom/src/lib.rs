@@ -12,26 +12,26 @@
 //! - A message may come in pieces, but not for ever; clients, their unread grants and the processes
 //!   that are counted one by one have limits ([`Limits`], [`COUNTED`]).
 //!
-//! What to read first: [`Message`], then [`Desk`], which is all of it without a socket; then
-//! [`Server`], [`Process`], [`verify()`] and [`Lesson`].
+//! What to read first: [`Message`], then [`CoordinatorState`], which is all of it without a socket; then
+//! [`Server`], [`Process`], [`verify()`] and [`Experiment`].
 //!
 //! ```
-//! use catraca_classroom::{Desk, Kind, Message};
+//! use catraca_classroom::{CoordinatorState, Kind, Message};
 //!
-//! let mut desk = Desk::new(2);
-//! let (first, second) = (desk.seat().unwrap(), desk.seat().unwrap());
+//! let mut state = CoordinatorState::new(2);
+//! let (first, second) = (state.connect().unwrap(), state.connect().unwrap());
 //! let request = Message::parse(b"1|76|89820")?;
-//! assert!(desk.receive(first, &request)?.is_some(), "76 may enter");
-//! assert!(desk.receive(second, &Message::parse(b"1|13|90201")?)?.is_none(), "13 waits");
-//! let departure = desk.leave(first);
-//! assert_eq!(departure.next.unwrap().id.to_string(), "13");
+//! assert!(state.receive(first, &request)?.is_some(), "76 may enter");
+//! assert!(state.receive(second, &Message::parse(b"1|13|90201")?)?.is_none(), "13 waits");
+//! let disconnection = state.disconnect(first);
+//! assert_eq!(disconnection.next.unwrap().id.to_string(), "13");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod client;
-mod desk;
-mod hall;
-mod lesson;
+mod connections;
+mod coordinator;
+mod experiment;
 mod log;
 mod message;
 mod server;
@@ -40,12 +40,12 @@ mod terminal;
 mod verify;
 
 pub use client::{Entry, NoEntry, Process, ProcessError};
-pub use desk::{COUNTED, Departure, Desk, Grant, Refusal, Served};
-pub use hall::{Hall, Standing};
-pub use lesson::{LOG, Lesson, LessonError, RESULT};
+pub use connections::{Connections, QueueSnapshot};
+pub use coordinator::{COUNTED, CoordinatorState, Disconnection, Grant, Refusal, Served};
+pub use experiment::{Experiment, ExperimentError, LOG, RESULT};
 pub use log::{Event, Line, Log, NoLine};
 pub use message::{Frame, IdError, Kind, LENGTH, Malformed, Message, ProcessId};
-pub use server::{BindError, Ended, Limits, Server, allow_files, listen};
+pub use server::{BindError, Ended, Limits, Server, listen};
 pub use stamp::{NoStamp, Stamp};
-pub use terminal::{Silence, attend, may_read};
+pub use terminal::{InputEnd, answer_terminal, may_read};
 pub use verify::{Account, Defect, Expected, Share, verify};

@@ -11,21 +11,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::time::{interval, sleep};
 
-use crate::{Event, Hall, Log};
+use crate::{Connections, Event, Log};
 
 /// How soon Ctrl-C is noticed.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// So many may knock at once. The standard library allows 128; with more, connecting takes seconds.
+/// So many connections may wait to be accepted. The standard library allows 128; with more, connecting
+/// takes seconds.
 const BACKLOG: i32 = 4096;
 
 /// How long to wait before accepting again when the system cannot.
-const BREATH: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
 /// What a server puts up with.
 #[derive(Clone, Copy, Debug)]
@@ -33,26 +33,26 @@ pub struct Limits {
     /// So many may be connected at once.
     pub clients: u32,
     /// So long a message may take from its first to its last byte.
-    pub patience: Duration,
+    pub message_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { clients: 10_000, patience: Duration::from_secs(10) }
+        Limits { clients: 10_000, message_timeout: Duration::from_secs(10) }
     }
 }
 
 /// A coordinator that is not yet running.
 pub struct Server {
     listener: StdListener,
-    hall: Arc<Hall>,
+    connections: Arc<Connections>,
     limits: Limits,
 }
 
 /// How a server that did not fail came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody called [`Hall::quit`].
+    /// Somebody called [`Connections::quit`].
     Quit,
     /// The flag was set.
     Interrupted,
@@ -61,39 +61,39 @@ pub enum Ended {
 impl Server {
     /// A coordinator for a listener that [`listen`] has made.
     pub fn new(listener: StdListener, log: Log, limits: Limits) -> Self {
-        allow_files(u64::from(limits.clients) + 64);
-        Server { listener, hall: Arc::new(Hall::new(limits.clients, log)), limits }
+        Server { listener, connections: Arc::new(Connections::new(limits.clients, log)), limits }
     }
 
     /// What goes on inside, also while it runs.
-    pub fn hall(&self) -> Arc<Hall> {
-        Arc::clone(&self.hall)
+    pub fn connections(&self) -> Arc<Connections> {
+        Arc::clone(&self.connections)
     }
 
     /// Serves until somebody quits, `interrupted` is set or the log cannot be written. Then all
     /// connections are closed.
     pub fn run(self, interrupted: &AtomicBool) -> io::Result<Ended> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let hall = self.hall();
+        let connections = self.connections();
         let ended = runtime.block_on(self.accept_until(interrupted));
-        hall.close();
+        connections.close();
         ended
     }
 
     async fn accept_until(self, interrupted: &AtomicBool) -> io::Result<Ended> {
         let listener = TcpListener::from_std(self.listener)?;
-        let mut glance = interval(GLANCE);
+        let mut poll = interval(POLL_INTERVAL);
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.hall.welcome(stream, peer, self.limits),
+                    Ok((stream, peer)) => self.connections.accept(stream, peer, self.limits),
                     Err(error) => {
-                        self.hall.write(Event::Closed(None, format!("cannot accept: {error}")));
-                        sleep(BREATH).await;
+                        let why = format!("cannot accept: {error}");
+                        self.connections.write(Event::Closed(None, why));
+                        sleep(ACCEPT_RETRY).await;
                     }
                 },
-                quit = self.hall.closing_time() => return quit.map(|()| Ended::Quit),
-                _ = glance.tick() => if interrupted.load(Ordering::Relaxed) {
+                quit = self.connections.until_quit() => return quit.map(|()| Ended::Quit),
+                _ = poll.tick() => if interrupted.load(Ordering::Relaxed) {
                     return Ok(Ended::Interrupted);
                 },
             }
@@ -121,18 +121,6 @@ fn bind(address: SocketAddr) -> io::Result<StdListener> {
 pub(crate) fn resolve(address: &str) -> io::Result<SocketAddr> {
     let unknown = || io::Error::from(ErrorKind::InvalidInput);
     address.to_socket_addrs().map_err(|_| unknown())?.next().ok_or_else(unknown)
-}
-
-/// Many systems allow a program 1,024 open files unless it asks for more: asks for `wanted`. Returns how
-/// many are allowed then, nothing if there is no limit. If they are too few, accepting fails, and the
-/// log says so.
-pub fn allow_files(wanted: u64) -> Option<u64> {
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
-        setrlimit(Resource::Nofile, limit).ok();
-    }
-    getrlimit(Resource::Nofile).current
 }
 
 /// The address cannot be listened at.

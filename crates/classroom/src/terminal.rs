@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-use crate::{Hall, Served, Standing};
+use crate::{Connections, QueueSnapshot, Served};
 
 /// No command is nearly so long; the rest of a longer line is another line.
 const LONGEST: u64 = 1024;
@@ -23,7 +23,7 @@ help    (ajuda)         this text
 
 /// Why nobody types any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum InputEnd {
     /// Somebody has said `quit`.
     Quit,
     /// The input has ended. This is no reason for the coordinator to end.
@@ -32,21 +32,25 @@ pub enum Silence {
 
 /// Answers commands until `quit` or the end of `input`. What can no longer be written is said to
 /// nobody.
-pub fn attend(mut input: impl BufRead, mut output: impl Write, hall: &Hall) -> Silence {
+pub fn answer_terminal(
+    mut input: impl BufRead,
+    mut output: impl Write,
+    connections: &Connections,
+) -> InputEnd {
     loop {
         let mut line = Vec::new();
         match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return Silence::EndOfInput,
+            Ok(0) | Err(_) => return InputEnd::EndOfInput,
             Ok(_) => {}
         }
         let line = String::from_utf8_lossy(&line);
         let said = line.trim();
         let answer = match said.to_lowercase().as_str() {
             "" => String::new(),
-            "queue" | "fila" => queue(&hall.standing()),
-            "served" | "atendimentos" => served(&hall.served()),
+            "queue" | "fila" => queue(&connections.queue()),
+            "served" | "atendimentos" => served(&connections.served()),
             "help" | "ajuda" => HELP.to_string(),
-            "quit" | "sair" => return Silence::Quit,
+            "quit" | "sair" => return InputEnd::Quit,
             _ => format!("there is no command '{}': say help\n", said.escape_debug()),
         };
         say(&mut output, &answer).ok();
@@ -64,19 +68,19 @@ fn say(output: &mut impl Write, text: &str) -> io::Result<()> {
     output.flush()
 }
 
-fn queue(standing: &Standing) -> String {
-    let mut text = match standing.inside {
+fn queue(queue: &QueueSnapshot) -> String {
+    let mut text = match queue.inside {
         Some(id) => format!("inside: {id}\n"),
         None => "nobody is inside\n".to_string(),
     };
-    match standing.waiting.len() {
+    match queue.waiting.len() {
         0 => text.push_str("nobody waits\n"),
         count => text.push_str(&format!("waiting: {count}\n")),
     }
-    for (place, id) in standing.waiting.iter().take(LISTED).enumerate() {
+    for (place, id) in queue.waiting.iter().take(LISTED).enumerate() {
         text.push_str(&format!("{:>5}. {id}\n", place + 1));
     }
-    and_more(&mut text, standing.waiting.len());
+    and_more(&mut text, queue.waiting.len());
     text
 }
 
@@ -103,7 +107,7 @@ fn and_more(text: &mut String, count: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Desk, Kind, Message, ProcessId};
+    use crate::{CoordinatorState, Kind, Message, ProcessId};
 
     fn id(text: &str) -> ProcessId {
         text.parse().unwrap()
@@ -111,11 +115,11 @@ mod tests {
 
     #[test]
     fn the_queue_is_listed_in_order_up_to_a_limit() {
-        let nobody = Standing { inside: None, waiting: Vec::new() };
+        let nobody = QueueSnapshot { inside: None, waiting: Vec::new() };
         assert_eq!(queue(&nobody), "nobody is inside\nnobody waits\n");
-        let some = Standing { inside: Some(id("76")), waiting: vec![id("54"), id("13")] };
+        let some = QueueSnapshot { inside: Some(id("76")), waiting: vec![id("54"), id("13")] };
         assert_eq!(queue(&some), "inside: 76\nwaiting: 2\n    1. 54\n    2. 13\n");
-        let many = Standing { inside: None, waiting: vec![id("7"); LISTED + 9] };
+        let many = QueueSnapshot { inside: None, waiting: vec![id("7"); LISTED + 9] };
         let text = queue(&many);
         assert_eq!(text.lines().count(), 3 + LISTED);
         assert!(text.ends_with("  100. 7\n       and 9 more\n"), "{text}");
@@ -123,14 +127,14 @@ mod tests {
 
     #[test]
     fn entries_are_listed_by_process() {
-        let mut desk = Desk::new(2);
-        assert_eq!(served(desk.served()), "nobody has been served yet\n");
+        let mut state = CoordinatorState::new(2);
+        assert_eq!(served(state.served()), "nobody has been served yet\n");
         for name in ["76", "9", "76"] {
-            let seat = desk.seat().unwrap();
-            desk.receive(seat, &Message::new(Kind::Request, id(name), 0)).unwrap();
-            desk.leave(seat);
+            let node = state.connect().unwrap();
+            state.receive(node, &Message::new(Kind::Request, id(name), 0)).unwrap();
+            state.disconnect(node);
         }
         let text = "process  entries\n9              1\n76             2\ntotal          3\n";
-        assert_eq!(served(desk.served()), text);
+        assert_eq!(served(state.served()), text);
     }
 }

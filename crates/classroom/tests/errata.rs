@@ -1,9 +1,9 @@
-//! What S3's coordinator gets wrong, shown on a model of its rules, beside the desk that replaces it.
+//! What S3's coordinator gets wrong, shown on a model of its rules, beside ours.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::collections::{BTreeSet, VecDeque};
 
-use catraca_classroom::{Desk, Kind, Message};
+use catraca_classroom::{CoordinatorState, Kind, Message};
 use catraca_core::NodeId;
 
 /// The listing of S3, section 2, line by line. The head of the queue is the one inside.
@@ -47,39 +47,39 @@ impl S3 {
     }
 }
 
-/// The desk with a seat for each name, in the order in which they ask.
+/// Our coordinator with a client for each name, in the order in which they ask.
 struct Ours {
-    desk: Desk,
-    seats: Vec<(&'static str, NodeId)>,
+    state: CoordinatorState,
+    nodes: Vec<(&'static str, NodeId)>,
     granted: Vec<String>,
 }
 
 impl Ours {
     fn asked_by(names: &[&'static str]) -> Self {
-        let mut desk = Desk::new(names.len() as u32);
-        let seats = names.iter().map(|&name| (name, desk.seat().unwrap())).collect();
-        let mut ours = Ours { desk, seats, granted: Vec::new() };
+        let mut state = CoordinatorState::new(names.len() as u32);
+        let nodes = names.iter().map(|&name| (name, state.connect().unwrap())).collect();
+        let mut ours = Ours { state, nodes, granted: Vec::new() };
         for name in names {
             assert!(ours.says(Kind::Request, name));
         }
         ours
     }
 
-    fn seat(&self, name: &str) -> NodeId {
-        self.seats.iter().find(|(other, _)| *other == name).unwrap().1
+    fn node(&self, name: &str) -> NodeId {
+        self.nodes.iter().find(|(other, _)| *other == name).unwrap().1
     }
 
     /// Whether it was not refused.
     fn says(&mut self, kind: Kind, name: &str) -> bool {
         let message = Message::new(kind, name.parse().unwrap(), 0);
-        let answer = self.desk.receive(self.seat(name), &message);
+        let answer = self.state.receive(self.node(name), &message);
         let granted = answer.ok().flatten();
         self.granted.extend(granted.map(|grant| grant.id.to_string()));
         answer.is_ok()
     }
 
     fn leaves(&mut self, name: &str) {
-        let next = self.desk.leave(self.seat(name)).next;
+        let next = self.state.disconnect(self.node(name)).next;
         self.granted.extend(next.map(|grant| grant.id.to_string()));
     }
 }

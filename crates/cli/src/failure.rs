@@ -7,11 +7,13 @@ use std::process::ExitCode;
 
 use catraca_algorithms::SpecError;
 use catraca_algorithms::registry::{self, ENTRIES};
-use catraca_sim::{KEYS, ScenarioError};
+use catraca_sim::{KEYS, Key, ScenarioError};
 use clap::error::{ContextKind, ErrorKind};
 
+use crate::interrupt;
 use crate::output::{is_unread, reason};
 use crate::suggest::unknown;
+use crate::table::cut;
 
 /// The ways to fail. Each has its exit code; `catraca --help` lists them.
 #[derive(Debug)]
@@ -42,18 +44,36 @@ impl Failure {
         let mut stderr = std::io::stderr().lock();
         // If standard error is closed there is nothing left to say it to.
         let (code, said) = match self {
-            Failure::System(error) => (1, writeln!(stderr, "catraca: {error:#}")),
-            Failure::Input(message) => (2, writeln!(stderr, "catraca: {message}")),
+            Failure::System(error) => (1, complain(&mut stderr, &format!("{error:#}"))),
+            Failure::Input(message) => (2, complain(&mut stderr, &message)),
             Failure::Unread => (0, Ok(())),
             Failure::Violation => (3, Ok(())),
             Failure::GaveUp => (4, Ok(())),
             Failure::Own(code, None) => (code, Ok(())),
-            Failure::Own(code, Some(message)) => (code, writeln!(stderr, "catraca: {message}")),
-            Failure::Interrupted => (130, writeln!(stderr, "catraca: interrupted")),
+            Failure::Own(code, Some(message)) => (code, complain(&mut stderr, &message)),
+            Failure::Interrupted => (130, interrupt::tell(&mut stderr)),
         };
         said.ok();
         ExitCode::from(code)
     }
+}
+
+fn complain(stderr: &mut impl Write, message: &str) -> std::io::Result<()> {
+    writeln!(stderr, "catraca: {}", limited(&shortened(message)))
+}
+
+/// A message repeats what was wrong. Of what is very long, as the content of a file taken for a name,
+/// the beginning says enough; the end has the remedy.
+fn limited(message: &str) -> String {
+    const MOST: usize = 1500;
+    const KEPT: usize = 600;
+    let characters = message.chars().count();
+    if characters <= MOST {
+        return message.to_string();
+    }
+    let beginning: String = message.chars().take(KEPT).collect();
+    let end: String = message.chars().skip(characters - KEPT).collect();
+    format!("{beginning} ... {end}")
 }
 
 /// Errors of files are told with their place; what is left is standard output.
@@ -102,9 +122,11 @@ impl Failure {
                 Failure::Input(format!("--{flag}: {what}"))
             }
             // It may be the file or a flag that is wrong about the group: only one of them can
-            // be blamed if the other said nothing.
+            // be named if the other said nothing.
             ScenarioError::Spec(error) => match Failure::from(error) {
-                Failure::Input(message) if !GROUP.iter().any(|key| is_flag(key)) => {
+                Failure::Input(message)
+                    if !KEYS.iter().any(|key| is_of_group(key) && is_flag(key.path)) =>
+                {
                     in_file(message)
                 }
                 failure => failure,
@@ -118,24 +140,10 @@ impl Failure {
     }
 }
 
-/// The keys that describe the group.
-const GROUP: [&str; 15] = [
-    "algorithm",
-    "nodes",
-    "resources",
-    "clusters",
-    "proxies",
-    "max-preempt",
-    "k",
-    "test-interval",
-    "test-timeout",
-    "news",
-    "ack-timeout",
-    "tree",
-    "quorum",
-    "mutant",
-    "start",
-];
+/// The keys that describe the group are those outside of every section.
+fn is_of_group(key: &Key) -> bool {
+    !key.path.contains('.')
+}
 
 /// Help and version go to standard output and succeed; wrong usage is wrong input. A wrong value
 /// is told in one line; it brings its own remedy, so the usage is not repeated.
@@ -147,10 +155,64 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
         let flag = argument.split(' ').next().unwrap_or_default();
         return Failure::input(format!("{flag}: {cause}")).report();
     }
-    match error.print() {
+    let printed = match error.use_stderr() {
+        true => write!(std::io::stderr(), "{}", shortened(&error.render().to_string())),
+        false => error.print(),
+    };
+    match printed {
         Err(closed) if closed.kind() == std::io::ErrorKind::BrokenPipe => {}
         Err(error) => return Failure::from(error).report(),
         Ok(()) => {}
     }
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+}
+
+/// Longer quotations are cut: whoever wrote them knows the rest.
+const QUOTED: usize = 100;
+
+/// The same message with long quotations cut. A quotation begins after a space or at the beginning,
+/// and ends before anything but a letter or a digit.
+fn shortened(message: &str) -> String {
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some(begin) = rest.find('\'') {
+        let (before, quoted) = rest.split_at(begin + 1);
+        text.push_str(before);
+        rest = quoted;
+        let is_first = begin == 0 || before[..begin].ends_with([' ', '(']);
+        let is_end = |&(at, _): &(usize, &str)| {
+            !quoted[at + 1..].starts_with(|next: char| next.is_alphanumeric())
+        };
+        let end = quoted.match_indices('\'').find(is_end).filter(|_| is_first);
+        if let Some((end, _)) = end {
+            text.push_str(&cut(&quoted[..end], QUOTED));
+            text.push('\'');
+            rest = &quoted[end + 1..];
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_quotations_are_cut() {
+        let short = "there is no key 'nodse'. Did you mean 'nodes'? S2's table's 'it's' and 'open";
+        assert_eq!(shortened(short), short);
+        let long = format!("--tree: '{}' is no tree: say 'star'", "0,".repeat(300_000));
+        let cut = format!("--tree: '{}..' is no tree: say 'star'", "0,".repeat(49));
+        assert_eq!(shortened(&long), cut);
+    }
+
+    #[test]
+    fn of_a_very_long_message_the_beginning_and_the_end_are_told() {
+        let message = format!("{} is no number: give one such as 0.5", "é".repeat(100_000));
+        let limited = limited(&message);
+        assert!(limited.len() < 3_000, "{}", limited.len());
+        assert!(limited.starts_with("éé") && limited.ends_with("give one such as 0.5"));
+        assert_eq!(super::limited("a short one"), "a short one");
+    }
 }

@@ -1,20 +1,55 @@
-//! Ctrl-C: the first asks for an orderly end, so that no half-written file is left behind.
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, so that no half-written file is left
+//! behind.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::output;
+
+/// How long a computation may take to notice that it is to end.
+const GRACE: Duration = Duration::from_millis(700);
 
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(false)));
 
 /// Sets the flag on the first signal; a second one ends the process at once.
-pub(crate) fn install() {
-    let handler = || {
+///
+/// A process that only `computes` is ended after [`GRACE`] in any case. So a step that takes long, or
+/// an output that nobody reads, need not look at the flag.
+pub(crate) fn install(computes: bool) {
+    let handler = move || {
         if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            end();
+        }
+        if computes {
+            thread::spawn(|| {
+                thread::sleep(GRACE);
+                end();
+            });
         }
     };
     // Without a handler the default applies: the process ends at the first signal.
     ctrlc::set_handler(handler).ok();
+}
+
+fn end() -> ! {
+    output::remove_pending(|| {
+        // If standard error is closed there is nobody to tell.
+        tell(&mut io::stderr()).ok();
+        std::process::exit(130)
+    })
+}
+
+/// Says that this is why the process ends, whoever comes first to say it.
+pub(crate) fn tell(stderr: &mut impl Write) -> io::Result<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if TOLD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    writeln!(stderr, "catraca: interrupted")
 }
 
 /// The flag that long runs look at.

@@ -2,11 +2,15 @@
 
 mod commands;
 mod failure;
+mod flags;
 mod interrupt;
 mod log;
+mod open_files;
 mod output;
 mod progress;
 mod screen;
+mod service;
+mod signals;
 mod suggest;
 mod table;
 mod trees;
@@ -33,9 +37,9 @@ Exit codes:
     1  the system failed (a disk, a thread)
     2  wrong input; the message says what to change
     3  a violation was found, a replay differs from its trace, or runs contradict a verdict
-    4  gave up without a verdict (a limit on memory or states)
+    4  gave up without a verdict (a limit on memory, states or events)
   130  interrupted; no half-written file is left behind
-'catraca lock' has its own: see 'catraca lock --help'.";
+'catraca lock', 'locks' and 'status' have their own: see 'catraca lock --help'.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -62,6 +66,24 @@ enum Command {
     Guardian(commands::guardian::Arguments),
 }
 
+impl Command {
+    /// Whether it has nothing to put in order at its end but its files: no other process, no
+    /// connection.
+    fn computes(&self) -> bool {
+        matches!(
+            self,
+            Command::Compare(_)
+                | Command::Sim(_)
+                | Command::Check(_)
+                | Command::Replay(_)
+                | Command::Experiment(_)
+                | Command::Graph(_)
+                | Command::Algorithms(_)
+                | Command::Config(_)
+        )
+    }
+}
+
 fn main() -> ExitCode {
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
@@ -73,7 +95,7 @@ fn main() -> ExitCode {
     };
     // The others take signals themselves: a daemon to stop, a lock to pass them on.
     if !matches!(command, Command::Node(_) | Command::Lock(_) | Command::Guardian(_)) {
-        interrupt::install();
+        interrupt::install(command.computes());
     }
     if matches!(command, Command::Locks(_)) {
         output::end_when_unread();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use catraca_draw::{Format, Picture};
 use tempfile::NamedTempFile;
@@ -21,7 +22,7 @@ pub(crate) struct PendingFile {
 
 enum Sink {
     /// A file beside the place that it is moved to.
-    Beside(BufWriter<NamedTempFile>, PathBuf),
+    Beside(BufWriter<NamedTempFile>, PathBuf, Unfinished),
     /// A device or a pipe. Moving a file there would put the file in place of the device.
     Straight(BufWriter<File>),
 }
@@ -47,7 +48,7 @@ impl PendingFile {
     /// Moves the complete file to its place.
     pub(crate) fn finish(mut self) -> Outcome {
         self.flush().map_err(|error| Failure::System(error.into()))?;
-        if let Sink::Beside(file, place) = self.sink {
+        if let Sink::Beside(file, place, _unfinished) = self.sink {
             let moved = match file.into_inner() {
                 Ok(file) => file.persist(place).map(drop).map_err(|error| error.error),
                 Err(error) => Err(error.into_error()),
@@ -63,6 +64,9 @@ impl Sink {
         if path.as_os_str().is_empty() {
             return Err("the name is empty".to_string());
         }
+        if path.as_os_str() == "-" {
+            return Err("it is no name of a file, and /dev/stdout is standard output".to_string());
+        }
         // A link stays, and what it points to is written.
         let place = match path.metadata() {
             Ok(there) if there.is_dir() => return Err("it is a folder".to_string()),
@@ -77,24 +81,26 @@ impl Sink {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new()
-            .prefix(".catraca-")
-            .permissions(readable_by_all())
-            .tempfile_in(folder)
-            .map_err(|error| match error.kind() {
+        let make = || {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(".catraca-").permissions(readable_by_all()).tempfile_in(folder)
+        };
+        let (file, unfinished) = Unfinished::make(make, |file| file.path().to_path_buf()).map_err(
+            |error| match error.kind() {
                 ErrorKind::NotFound if folder.is_dir() => "no file can be made there".to_string(),
                 ErrorKind::NotFound => "the folder does not exist".to_string(),
                 ErrorKind::NotADirectory => "its parent is not a folder".to_string(),
                 _ => reason(&error),
-            })?;
-        Ok(Sink::Beside(BufWriter::new(file), place))
+            },
+        )?;
+        Ok(Sink::Beside(BufWriter::new(file), place, unfinished))
     }
 }
 
 impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.sink {
-            Sink::Beside(file, _) => file.write(bytes),
+            Sink::Beside(file, ..) => file.write(bytes),
             Sink::Straight(file) => file.write(bytes),
         };
         written.map_err(|error| unwritten(&self.path, &error))
@@ -102,11 +108,53 @@ impl Write for PendingFile {
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.sink {
-            Sink::Beside(file, _) => file.flush(),
+            Sink::Beside(file, ..) => file.flush(),
             Sink::Straight(file) => file.flush(),
         };
         flushed.map_err(|error| unwritten(&self.path, &error))
     }
+}
+
+/// Files and folders that are to go if the process ends before they are complete, in the order in
+/// which they were made.
+static PENDING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn pending() -> MutexGuard<'static, Vec<PathBuf>> {
+    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says that a file, or a folder for files, is not complete, until it is dropped.
+pub(crate) struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// Makes something, of which `path` tells where it is. It cannot be missed by whoever removes
+    /// what is not complete meanwhile.
+    pub(crate) fn make<T>(
+        make: impl FnOnce() -> io::Result<T>,
+        path: impl FnOnce(&T) -> PathBuf,
+    ) -> io::Result<(T, Self)> {
+        let mut pending = pending();
+        let made = make()?;
+        let path = path(&made);
+        pending.push(path.clone());
+        Ok((made, Unfinished(path)))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        pending().retain(|path| *path != self.0);
+    }
+}
+
+/// Removes whatever is not complete, then calls `end`; nothing new is made in between.
+pub(crate) fn remove_pending(end: impl FnOnce() -> std::convert::Infallible) -> ! {
+    let pending = pending();
+    // A folder was made before the files in it. One that is not empty stays.
+    for path in pending.iter().rev() {
+        std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path)).ok();
+    }
+    match end() {}
 }
 
 /// A file that lines are added to, at once and whole, also by several programs.

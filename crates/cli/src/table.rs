@@ -147,11 +147,13 @@ fn words_within(text: &str, width: usize) -> Vec<String> {
 
 /// A number with as many decimals as are worth reading.
 pub(crate) fn number(value: f64) -> String {
-    match value.abs() {
+    let text = match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 100.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
-    }
+    };
+    // A little less than nothing is nothing.
+    if text == "-0.00" { "0.00".to_string() } else { text }
 }
 
 /// The same, or a dash where there is nothing to say.
@@ -256,6 +258,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([number(2.0), number(126.04), number(3069.4)], ["2.00", "126.0", "3069"]);
+        assert_eq!([number(-0.001), number(-0.0), number(-0.01)], ["0.00", "0.00", "-0.01"]);
         assert_eq!([grouped(7), grouped(1234), grouped(1234567)], ["7", "1,234", "1,234,567"]);
         let times = [lasting(340), lasting(75_000), lasting(7_199_000), lasting(90_000_000)];
         assert_eq!(times, ["0.3 s", "75 s", "119 min", "25 h"]);

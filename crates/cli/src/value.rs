@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use catraca_algorithms::Load;
+use catraca_topology::evolving::MAX_INSTANT;
 
 use crate::suggest::unknown;
 
@@ -24,6 +25,26 @@ where
         }
         _ => Err(format!("'{text}' is no whole number of at least {least}")),
     }
+}
+
+/// A whole number from `least` to `most`, for `value_parser`.
+pub(crate) fn within<T>(
+    least: T,
+    most: T,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr<Err = ParseIntError> + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    let parse = at_least(least);
+    move |text| match parse(text)? {
+        number if number > most => Err(format!("'{text}' is too large: give at most {most}")),
+        number => Ok(number),
+    }
+}
+
+/// An instant of an evolving graph.
+pub(crate) fn instant(text: &str) -> Result<u64, String> {
+    within(0, MAX_INSTANT)(text)
 }
 
 /// A number of threads.
@@ -119,6 +140,15 @@ mod tests {
         for text in ["-1", "101", "NaN", "inf", "soon", ""] {
             assert!(parse(text).unwrap_err().contains("give 0 to 100 seconds"), "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_have_a_largest() {
+        assert_eq!(within(1, 5)("5"), Ok(5));
+        assert_eq!(within(1, 5)("6"), Err("'6' is too large: give at most 5".to_string()));
+        assert!(within(1, 5)("0").is_err());
+        assert_eq!(instant("0"), Ok(0));
+        assert!(instant(&u64::MAX.to_string()).unwrap_err().contains("give at most"));
     }
 
     #[test]

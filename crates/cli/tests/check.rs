@@ -53,6 +53,15 @@ fn out_of_memory_is_no_verdict_and_says_what_to_do() {
 }
 
 #[test]
+fn a_group_that_is_too_large_is_no_verdict_and_says_how_large_it_may_be() {
+    let large = ["check", "raymond", "--nodes", "1000000", "--states", "10"];
+    let ran = Folder::new().run(&large).quietly(4).says("no verdict: too many nodes");
+    ran.says("raymond: too many nodes to be explored; take up to 64.");
+    let sets = ["check", "bouabdallah-laforest", "--resources", "100000"];
+    Folder::new().run(&sets).quietly(4).says("too many resources to be explored; ");
+}
+
+#[test]
 fn too_many_states_are_no_verdict_and_say_what_to_do() {
     let ran = Folder::new().run(&["check", "lamport", "--states", "100"]).quietly(4);
     ran.says("no verdict: too many states").says("gave up after 100 states; ");

@@ -77,7 +77,7 @@ fn paper_the_experiment_of_s3_is_run_and_found_right() {
 }
 
 #[test]
-fn the_least_lesson_and_one_without_a_hold_are_right_too() {
+fn the_least_experiment_and_one_without_a_hold_are_right_too() {
     let folder = Folder::new();
     let ran = folder.run(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]);
     let ran = ran.quietly(0).says("1 grant and 1 entry in the same order");
@@ -87,7 +87,7 @@ fn the_least_lesson_and_one_without_a_hold_are_right_too() {
 }
 
 /// A classroom in which somebody is inside for an hour, and the ids of its processes.
-fn long_lesson(folder: &Folder) -> (Running, Vec<u32>) {
+fn long_experiment(folder: &Folder) -> (Running, Vec<u32>) {
     std::fs::create_dir(folder.path("tmp")).unwrap();
     let mut command = folder.command(&["classroom", "--hold", "3600s", "--out", "run"]);
     command.env("TMPDIR", folder.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -100,10 +100,10 @@ fn long_lesson(folder: &Folder) -> (Running, Vec<u32>) {
     (running, children)
 }
 
-/// The logs of all lessons that have their files in `folder`.
+/// The logs of all experiments that have their files in `folder`.
 fn logs_in(folder: &Path) -> impl Iterator<Item = String> {
-    let lessons = std::fs::read_dir(folder).unwrap().flatten();
-    lessons.filter_map(|lesson| std::fs::read_to_string(lesson.path().join(LOG)).ok())
+    let experiments = std::fs::read_dir(folder).unwrap().flatten();
+    experiments.filter_map(|experiment| std::fs::read_to_string(experiment.path().join(LOG)).ok())
 }
 
 fn children_of(parent: u32) -> Vec<u32> {
@@ -129,7 +129,7 @@ fn has_ended(id: &u32) -> bool {
 #[test]
 fn ctrl_c_ends_the_whole_classroom() {
     let folder = Folder::new();
-    let (mut running, children) = long_lesson(&folder);
+    let (mut running, children) = long_experiment(&folder);
     running.signal("-INT");
     running.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
     assert!(children.iter().all(has_ended), "{children:?}");
@@ -143,7 +143,7 @@ fn ctrl_c_ends_the_whole_classroom() {
 #[test]
 fn a_classroom_that_is_killed_leaves_no_process_behind() {
     let folder = Folder::new();
-    let (mut running, children) = long_lesson(&folder);
+    let (mut running, children) = long_experiment(&folder);
     running.signal("-KILL");
     running.wait_until("all have ended", |child| {
         // Asked, so that it does not stay as a zombie.
@@ -155,7 +155,7 @@ fn a_classroom_that_is_killed_leaves_no_process_behind() {
 #[test]
 fn a_process_that_fails_ends_the_classroom_with_its_reason() {
     let folder = Folder::new();
-    let (mut running, children) = long_lesson(&folder);
+    let (mut running, children) = long_experiment(&folder);
     let victim = children.iter().max().unwrap().to_string();
     let killed = std::process::Command::new("kill").args(["-KILL", &victim]).status();
     assert!(killed.unwrap().success());

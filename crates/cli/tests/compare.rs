@@ -160,3 +160,23 @@ fn plots_are_written_in_the_format_that_their_name_says() {
     assert!(folder.read("rows.svg").starts_with("<svg"));
     assert!(std::fs::read(folder.path("rows.png")).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
 }
+
+#[test]
+fn a_load_that_nobody_can_serve_is_given_up_and_says_so() {
+    let flags = ["--algorithms", "lamport,raymond", "--nodes", "4", "--rate", "1e6"];
+    let ran = Folder::new().run(&[&["compare", "--entries", "100"], &flags[..]].concat());
+    let ran = ran.quietly(4).says("gave up: more than a million requests wait");
+    assert!(!ran.stdout.contains("fewest messages"), "{}", ran.stdout);
+}
+
+#[test]
+fn theory_is_shown_only_where_it_covers_the_load() {
+    let folder = Folder::new();
+    let flags = ["--algorithms", "naimi-trehel", "--clusters", "2x2", "--entries", "50"];
+    let theory = |more: &[&str]| {
+        let ran = folder.run(&[&["compare", "--load", "low"], &flags[..], more].concat());
+        rows(&ran.quietly(0).stdout)[0][4].to_string()
+    };
+    assert_ne!(theory(&[]), "-");
+    assert_eq!(theory(&["--locality", "0.9"]), "-");
+}

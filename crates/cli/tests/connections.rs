@@ -61,7 +61,7 @@ fn what_is_wrong_with_whoever_answers_is_told() {
     let stranger = listen();
     let cases = [
         (address(&silent), "accepts calls but does not answer", "see its log"),
-        (address(&stranger), "is no node", "does not speak catraca's language"),
+        (address(&stranger), "is no node", "does not speak catraca's protocol"),
         (breaking("127.0.0.1:1", &[0; 1000]), "the connection to the node broke", ""),
     ];
     std::thread::spawn(move || {
@@ -82,7 +82,7 @@ fn what_is_wrong_with_whoever_answers_is_told() {
         ran.complained(&[what, why]);
     }
     let status = status.ends();
-    assert_eq!(status.code, Some(1), "{status:?}");
+    assert_eq!(status.code, Some(125), "{status:?}");
     status.complained(&["accepts calls but does not answer"]);
     assert!(folder.names().is_empty());
 }
@@ -93,12 +93,20 @@ fn without_a_node_it_says_what_to_do() {
     let nowhere = support::service::addresses(1).remove(0);
     let ran = folder.run(&["lock", "--node", &nowhere, "x", "--", "touch", "done"]);
     assert_eq!(ran.code, Some(125), "{ran:?}");
-    ran.complained(&["no node answers at", "connection refused", "start one with 'catraca node'"]);
+    ran.complained(&[
+        "no node answers at",
+        "connection refused",
+        "start a node with 'catraca node'",
+    ]);
     assert!(folder.names().is_empty());
     for command in ["locks", "status"] {
         let ran = folder.run(&[command, "--node", &nowhere]);
-        assert_eq!(ran.code, Some(1));
+        assert_eq!(ran.code, Some(125));
         ran.complained(&["no node answers at"]);
+        let two = format!("{nowhere},{nowhere}");
+        let ran = folder.run(&[command, "--node", &two]);
+        assert_eq!(ran.code, Some(125));
+        ran.complained(&["none of the addresses can be used: no node answers at"]);
     }
 }
 

@@ -138,3 +138,27 @@ fn a_folder_that_cannot_be_written_to_is_refused_before_anything_runs() {
 fn the_page_of_all_experiments_is_offered_by_the_help() {
     Folder::new().run(&["experiment", "--help"]).quietly(0).says("report.html");
 }
+
+#[test]
+fn a_scenario_file_that_is_missing_is_named_with_the_file_that_names_it() {
+    let folder = Folder::new();
+    folder.write(
+        "mine.toml",
+        "[experiment]\ntitle = 't'\nquestion = 'q'\ncolumns = ['delay']\n\
+         [experiment.vary.way]\na = { file = 'base.toml' }\n",
+    );
+    let texts = ["mine.toml: ", "'base.toml' cannot be read: there is no such file", "beside"];
+    folder.run(&["experiment", "mine.toml"]).refused(&texts);
+    folder.run(&["experiment", "./mine.toml"]).refused(&["'./base.toml' cannot be read"]);
+}
+
+#[test]
+fn a_group_that_is_too_large_to_draw_is_refused_before_the_runs() {
+    let folder = Folder::new();
+    folder.write(
+        "mine.toml",
+        "algorithm = 'lamport'\nnodes = 65\n[run]\nentries = 1000000000\n[experiment]\n\
+         title = 't'\nquestion = 'q'\ncolumns = ['delay']\ndiagram = true\n",
+    );
+    folder.run(&["experiment", "mine.toml"]).refused(&["experiment.diagram: a run has 65 nodes"]);
+}

@@ -3,7 +3,9 @@
 
 mod support;
 
-use support::Folder;
+use std::process::Stdio;
+
+use support::{Folder, Running};
 
 /// Interrupts a run that would take hours and has `output` among its arguments.
 #[track_caller]
@@ -50,4 +52,51 @@ fn an_interrupted_experiment_leaves_the_old_table_and_nothing_else() {
     ran.complained(&["catraca: interrupted"]);
     assert_eq!(folder.names(), ["out.csv", "out.toml"]);
     assert_eq!(folder.read("out.csv"), "old");
+}
+
+/// A command that does not look at the flag, because it waits for its scenario, ends all the same.
+#[test]
+fn whatever_a_command_does_it_ends_at_the_first_signal() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = Folder::new();
+        folder.shell("mkfifo run.toml").quietly(0);
+        let mut command = folder.command(&["sim", "run.toml"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap());
+        let status = format!("/proc/{}/status", running.0.id());
+        // It has a handler of its own once it catches the signal.
+        running.wait_until("it catches the signal", |_| {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+            // SIGINT is 2, SIGTERM is 15.
+            caught & (1 << 1 | 1 << 14) == (1 << 1 | 1 << 14)
+        });
+        running.signal(signal);
+        running.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
+        let ran = running.ran();
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        ran.complained(&["catraca: interrupted"]);
+        assert_eq!(folder.names(), ["run.toml"]);
+    }
+}
+
+#[test]
+fn two_signals_at_once_leave_neither_files_nor_their_folder() {
+    let folder = Folder::new();
+    folder.write(
+        "long.toml",
+        "algorithm = 'lamport'\n[run]\nentries = 1000000000\n[experiment]\ntitle = 'long'\n\
+         question = 'how long?'\ncolumns = ['delay']\n",
+    );
+    let mut command = folder.command(&["experiment", "long.toml", "--out", "new"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let is_pending = || std::fs::read_dir(folder.path("new")).is_ok_and(|files| files.count() > 0);
+    running.wait_until("it opens its files", |_| is_pending());
+    running.signal("-INT");
+    running.signal("-INT");
+    running.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
+    assert_eq!(running.ran().code, Some(130));
+    assert_eq!(folder.names(), ["long.toml"]);
 }

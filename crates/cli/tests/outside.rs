@@ -15,7 +15,7 @@ use support::Folder;
 use support::service::{Process, addresses, wait_until};
 
 const CLIENTS: usize = 30;
-/// How many seconds clients and detectors wait for a sign of life: the machine may be busy.
+/// How many seconds clients and detectors wait for an answer: the machine may be busy.
 const PATIENCE: u32 = 60;
 const NAMES: [&str; 3] = ["one", "two", "three"];
 

@@ -109,3 +109,20 @@ fn trees_are_drawn_at_the_instants_that_are_named() {
     draw("run.trace", &["--tree-at", "1"])
         .refused(&["has no tree: its nodes do not point to each other"]);
 }
+
+#[test]
+fn runs_with_sets_of_resources_replay_without_a_violation() {
+    let folder = Folder::new();
+    for algorithm in ["bouabdallah-laforest", "ordered:raymond", "ordered:suzuki-kasami"] {
+        let flags = ["--algorithm", algorithm, "--resources", "2", "--entries", "10"];
+        folder.run(&[&["sim", "--trace", "run.trace"], &flags[..]].concat()).quietly(0);
+        let ran = folder.run(&["replay", "run.trace"]).quietly(0);
+        assert!(ran.stdout.ends_with("entries\nthe replay does exactly what the trace says\n"));
+    }
+}
+
+#[test]
+fn a_trace_without_an_end_is_refused() {
+    let folder = Folder::new();
+    folder.run(&["replay", "/dev/zero"]).refused(&["'/dev/zero' is no trace"]);
+}

@@ -57,10 +57,17 @@ fn json_and_diagram_are_written() {
 /// A group that brings its own detector.
 const ROBUST: &[&str] = &["--algorithm", "robust-k", "--test-interval", "4", "--test-timeout", "3"];
 
+/// A group of whole members.
+const THREE: &[&str] = &["--members", "3"];
+
 /// For every key: what else the run needs, a wrong value for the file, a right one for the flag.
 const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("algorithm", &[], "nope", "lamport"),
     ("nodes", &[], "0", "3"),
+    ("members", &[], "65", "3"),
+    ("clients", THREE, "0", "8"),
+    ("handovers", THREE, "64", "2"),
+    ("ttl", THREE, "0", "none"),
     ("resources", &[], "0", "3"),
     ("clusters", &[], "2,0", "2x4"),
     ("max-preempt", &["--algorithm", "bertier"], "x", "3"),
@@ -84,6 +91,13 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("workload.every", &["--arrivals", "bursts", "--burst", "2"], "0", "9"),
     ("workload.schedule", &["--arrivals", "schedule"], "9 at 1", "1 at 1"),
     ("workload.hold", &[], "x", "uniform:1..2"),
+    ("workload.at-once", THREE, "0", "2"),
+    ("workload.tries", THREE, "1.5", "0.5"),
+    ("workload.limited", THREE, "-1", "0.5"),
+    ("workload.limit", THREE, "x", "2"),
+    ("workload.cancels", THREE, "2", "0.5"),
+    ("workload.patience", THREE, "x", "exp:1"),
+    ("workload.vanishes", THREE, "x", "0.1"),
     ("workload.claim", &["--resources", "3"], "3..1", "1..3"),
     ("workload.skew", &["--resources", "3"], "-1", "0.8"),
     ("workload.locality", &["--arrivals", "serial", "--clusters", "2x2"], "2", "0.9"),
@@ -100,6 +114,7 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("run.warmup", &[], "x", "1"),
     ("run.max-bypass", &[], "x", "9"),
     ("output.trace", &[], "missing/run.trace", "run.trace"),
+    ("output.log", THREE, "missing/run.log", "run.log"),
     ("output.diagram", &[], "run.gif", "run.svg"),
     ("output.tree-diagram", &["--algorithm", "raymond", "--tree-at", "1"], "tree.gif", "tree.svg"),
     ("output.tree-at", &["--algorithm", "raymond", "--tree-diagram", "at.svg"], "-1", "2.5"),
@@ -189,4 +204,93 @@ fn a_run_may_begin_with_several_inside_who_hold_different_resources() {
     );
     folder.run(&["sim", "run.toml"]).quietly(0);
     assert_eq!(folder.read("run.trace"), folder.read("again.trace"));
+}
+
+#[test]
+fn a_run_in_which_time_does_not_advance_gives_up_and_says_what_to_change() {
+    let one = ["--algorithm", "raymond", "--nodes", "1", "--hold", "0", "--time", "1"];
+    let many = ["--algorithm", "lamport", "--hold", "0", "--delay", "0", "--time", "1"];
+    for flags in [&one[..], &many] {
+        let ran = Folder::new().run(&[&["sim"], flags].concat()).quietly(4);
+        let ran = ran.says("gave up     more than ten million events happen at one instant");
+        ran.says("reproduce   catraca sim --algorithm");
+    }
+}
+
+#[test]
+fn a_run_for_which_there_is_no_number_for_the_time_gives_up() {
+    let flags = ["--algorithm", "raymond", "--hold", "1000000000", "--entries", "100000"];
+    let ran = Folder::new().run(&[&["sim"], &flags[..]].concat()).quietly(4);
+    ran.says("gave up     the clock cannot count further");
+}
+
+#[test]
+fn a_deadlock_is_told_although_requests_keep_coming() {
+    let mutant = ["--algorithm", "maekawa", "--nodes", "2", "--mutant", "deaf-to-failed"];
+    let open = ["--arrivals", "open", "--rate", "1", "--entries", "1000000"];
+    let ran = Folder::new().run(&[&["sim"], &mutant[..], &open].concat()).quietly(3);
+    ran.says("violation   nobody waits for ever at ").says("these nodes wait: 0, 1");
+}
+
+#[test]
+fn messages_of_requests_that_were_not_served_are_said_to_count() {
+    let folder = Folder::new();
+    let flags = ["sim", "--algorithm", "lamport", "--nodes", "3"];
+    let ended = folder.run(&[&flags[..], &["--entries", "4"]].concat()).quietly(0);
+    ended.says(" per entry, with the messages of those still waiting\n");
+    let served = folder.run(&[&flags[..], &["--rounds", "4"]].concat()).quietly(0);
+    served.says("6.00 per entry\n").says(" in the time T+E of a message and a stay\n");
+}
+
+/// A small run of members.
+const MEMBERS: [&str; 9] =
+    ["sim", "--members", "3", "--clients", "8", "--algorithm", "naimi-trehel", "--entries", "100"];
+
+#[test]
+fn members_run_with_their_clients_and_twice_the_same() {
+    let folder = Folder::new();
+    let outputs = ["--self-check", "--json", "run.json", "--log", "run.log", "--tries", "0.3"];
+    let seen = folder.run(&[&MEMBERS[..], &outputs].concat()).quietly(0);
+    seen.says("naimi-trehel: 3 members, 8 clients, 1 lock, seed 1")
+        .says(" by hand-over, ")
+        .says(" over clients, ")
+        .says("verdict     no invariant broke")
+        .says("two runs are equal in every step, digest ");
+    assert!(folder.read("run.json").contains("\"entries\": 100"));
+    assert!(folder.read("run.log").contains(" client 7 says Ask(1, "));
+    folder.write(
+        "run.toml",
+        "members = 3\nclients = 8\nalgorithm = 'naimi-trehel'\n[workload]\ntries = 0.3\n\
+         [run]\nentries = 100\n[output]\njson = 'again.json'\n",
+    );
+    folder.run(&["sim", "run.toml"]).quietly(0);
+    assert_eq!(folder.read("run.json"), folder.read("again.json"));
+}
+
+#[test]
+fn what_breaks_among_members_is_shown_with_the_command_that_repeats_it() {
+    let broken = Folder::new().run(&[&MEMBERS[..], &["--mutant", "drops-grants"]].concat());
+    broken.quietly(3).says("violation   nobody waits for ever at ").says(
+        "reproduce   catraca sim --algorithm naimi-trehel --members 3 --clients 8 --mutant \
+         drops-grants --entries 100",
+    );
+}
+
+#[test]
+fn clients_that_wait_for_a_crashed_member_are_stuck_and_no_violation() {
+    let crash = ["--fault", "crash 0 at 10"];
+    let stuck = Folder::new().run(&[&MEMBERS[..], &crash].concat()).quietly(0);
+    stuck.says("stuck       these wait for a member that has crashed").says("no invariant broke");
+}
+
+#[test]
+fn what_belongs_to_nodes_is_refused_for_members_and_the_other_way_round() {
+    let folder = Folder::new();
+    folder.run(&[&MEMBERS[..], &["--nodes", "3"]].concat()).refused(&["--nodes: belongs to runs"]);
+    folder
+        .run(&["sim", "--algorithm", "lamport", "--clients", "3"])
+        .refused(&["--clients: belongs to runs of members; say how many with 'members'"]);
+    folder
+        .run(&[&MEMBERS[..], &["--ttl", "0"]].concat())
+        .refused(&["a session lasts 0.1 to 86400"]);
 }

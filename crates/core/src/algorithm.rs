@@ -6,7 +6,7 @@ use core::hash::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Claim, Effects, Input, NodeId, NodeSet, Start, TimerTag};
+use crate::{Bounds, Claim, Effects, Input, NodeId, NodeSet, Start, TimerTag};
 
 /// What the nodes of one algorithm say to each other.
 pub trait Message:
@@ -17,6 +17,18 @@ pub trait Message:
 
     /// The kind of this message, as an index into [`Self::KINDS`].
     fn kind(&self) -> usize;
+
+    /// Whether a node of a group of this size can have sent this message at all: every node,
+    /// resource and list in it is one of the group, and every counter is far from its end.
+    ///
+    /// Whoever decodes messages that others have written calls it before a node sees the message; one
+    /// that is not possible is an anomaly and changes nothing. What is possible may still be wrong at
+    /// this moment: that is for the handlers, which panic at no possible message in any state and
+    /// do work in proportion to the group and the message.
+    ///
+    /// There is no default, and an implementation names every field of every kind, so that a new
+    /// field does not compile before somebody has thought of it.
+    fn is_possible(&self, bounds: Bounds) -> bool;
 
     /// Whether the token travels in this message.
     fn carries_token(&self) -> bool {

@@ -1,9 +1,7 @@
 //! What a request asks for: a set of resources.
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -38,34 +36,7 @@ impl From<Claim> for Vec<ResourceId> {
     }
 }
 
-/// Why a text is no claim.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimError {
-    /// Not a list of resources.
-    #[error("'{0}' is no claim: list resources as in 0,1")]
-    Form(String),
-    /// A resource listed more than once.
-    #[error("'{0}' claims a resource twice; name it once")]
-    Twice(String),
-}
-
 /// Written as the resources with commas between them.
-impl FromStr for Claim {
-    type Err = ClaimError;
-
-    fn from_str(text: &str) -> Result<Self, ClaimError> {
-        let resource = |word: &str| word.trim().parse().map(ResourceId);
-        let resources: Result<Vec<ResourceId>, _> = text.split(',').map(resource).collect();
-        let resources = resources.map_err(|_| ClaimError::Form(text.to_string()))?;
-        let listed = resources.len();
-        let claim = Claim::of(resources);
-        if claim.0.len() < listed {
-            return Err(ClaimError::Twice(text.to_string()));
-        }
-        Ok(claim)
-    }
-}
-
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, resource) in self.0.iter().enumerate() {
@@ -115,14 +86,5 @@ mod tests {
         let claim = Claim::of([ResourceId(3), ResourceId(1), ResourceId(3)]);
         assert_eq!(claim.resources(), [ResourceId(1), ResourceId(3)]);
         assert!(claim.contains(ResourceId(3)) && !claim.contains(ResourceId(2)));
-    }
-
-    #[test]
-    fn a_claim_reads_back_as_it_is_written_and_what_is_none_is_refused() {
-        assert_eq!("0,3".parse::<Claim>().unwrap().to_string(), "0,3");
-        assert_eq!("0,0".parse::<Claim>(), Err(ClaimError::Twice("0,0".into())));
-        for text in ["", "0,", "x", "-1"] {
-            assert_eq!(text.parse::<Claim>(), Err(ClaimError::Form(text.into())));
-        }
     }
 }

@@ -14,9 +14,10 @@ impl LogicalClock {
         self.0
     }
 
-    /// Advances by one event and returns its time.
+    /// Advances by one event and returns its time. It stops at the largest number, which no clock
+    /// reaches: [`Bounds`](crate::Bounds) keeps larger times than can be out of a group.
     pub fn tick(&mut self) -> u64 {
-        self.0 += 1;
+        self.0 = self.0.saturating_add(1);
         self.0
     }
 
@@ -38,7 +39,8 @@ pub struct Stamp {
 impl Stamp {
     /// The stamp as one number: the order of stamps is the order of their fences.
     pub fn fence(self, nodes: u32) -> Fence {
-        Fence(self.time * u64::from(nodes) + u64::from(self.node.0))
+        let before = self.time.saturating_mul(u64::from(nodes));
+        Fence(before.saturating_add(u64::from(self.node.0)))
     }
 }
 
@@ -53,6 +55,15 @@ mod tests {
         assert_eq!(clock.tick(), 8);
         clock.witness(3);
         assert_eq!(clock.now(), 8);
+    }
+
+    #[test]
+    fn a_clock_at_the_largest_number_stays_there() {
+        let mut clock = LogicalClock::default();
+        clock.witness(u64::MAX);
+        assert_eq!(clock.tick(), u64::MAX);
+        let last = Stamp { time: u64::MAX, node: NodeId(1) };
+        assert_eq!((last.fence(2), last.fence(2).next()), (Fence(u64::MAX), Fence(u64::MAX)));
     }
 
     #[test]

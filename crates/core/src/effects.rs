@@ -95,6 +95,14 @@ impl<M> Effects<M> {
         &self.0
     }
 
+    /// Who is to get a message, in order, once for each message.
+    pub fn receivers(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.0.iter().filter_map(|effect| match effect {
+            Effect::Send { to, .. } => Some(*to),
+            _ => None,
+        })
+    }
+
     /// Takes everything out, in order, and keeps the memory.
     pub fn drain(&mut self) -> Drain<'_, Effect<M>> {
         self.0.drain(..)

@@ -52,9 +52,9 @@ impl Fence {
     /// Smaller than every fence that is handed out.
     pub const NONE: Fence = Fence(0);
 
-    /// The number after this one.
+    /// The number after this one. The largest has none and stays.
     pub const fn next(self) -> Fence {
-        Fence(self.0 + 1)
+        Fence(self.0.saturating_add(1))
     }
 }
 

@@ -9,7 +9,9 @@
 //! What to read first: [`Algorithm`], then [`Input`] and [`Effect`].
 //!
 //! ```
-//! use catraca_core::{Algorithm, Claim, Effect, Effects, Fence, Input, Message, NodeId, Start};
+//! use catraca_core::{
+//!     Algorithm, Bounds, Claim, Effect, Effects, Fence, Input, Message, NodeId, Start,
+//! };
 //! use serde::{Deserialize, Serialize};
 //!
 //! /// A lock for a group of one: it never has to ask anybody.
@@ -24,6 +26,9 @@
 //! impl Message for Never {
 //!     const KINDS: &'static [&'static str] = &[];
 //!     fn kind(&self) -> usize {
+//!         match *self {}
+//!     }
+//!     fn is_possible(&self, _bounds: Bounds) -> bool {
 //!         match *self {}
 //!     }
 //! }
@@ -55,6 +60,7 @@
 extern crate alloc;
 
 mod algorithm;
+mod bounds;
 mod claim;
 mod clock;
 mod effects;
@@ -65,10 +71,11 @@ pub mod property;
 mod start;
 
 pub use algorithm::{Algorithm, Envelope, Message, Snapshot};
-pub use claim::{Claim, ClaimError, ResourceId};
+pub use bounds::Bounds;
+pub use claim::{Claim, ResourceId};
 pub use clock::{LogicalClock, Stamp};
 pub use effects::{Effect, Effects};
 pub use id::{Fence, NodeId, TimerTag};
 pub use input::{Input, Phase};
-pub use node_set::NodeSet;
-pub use start::{Start, StartError};
+pub use node_set::{NodeSet, NodeSetError};
+pub use start::Start;

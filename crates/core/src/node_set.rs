@@ -11,10 +11,15 @@ use crate::NodeId;
 
 const BITS: u32 = u64::BITS;
 
+/// One more than the largest node of a set that is read. A set has a bit for every node up to its
+/// largest, so a few bytes that name a large one could take much memory. The algorithms whose messages
+/// carry sets run on fewer nodes.
+const READ_END: u32 = 1 << 16;
+
 /// An ordered set of nodes, one bit each. Nodes 0 to 63 live inline, the rest on the heap. Written
-/// as the list of its nodes.
+/// as the list of its nodes; a list with nodes from 65536 on is not read.
 #[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<NodeId>", into = "Vec<NodeId>")]
+#[serde(try_from = "Vec<NodeId>", into = "Vec<NodeId>")]
 pub struct NodeSet {
     low: u64,
     high: Vec<u64>,
@@ -87,6 +92,14 @@ impl NodeSet {
         self.high.fill(0);
     }
 
+    /// The largest node.
+    pub fn last(&self) -> Option<NodeId> {
+        let words = 1 + self.high.len();
+        let (index, word) =
+            (0..words).rev().map(|index| (index, self.word(index))).find(|(_, word)| *word != 0)?;
+        Some(NodeId(index as u32 * BITS + word.ilog2()))
+    }
+
     /// The nodes in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.words().enumerate().flat_map(|(index, mut word)| {
@@ -146,9 +159,19 @@ impl FromIterator<NodeId> for NodeSet {
     }
 }
 
-impl From<Vec<NodeId>> for NodeSet {
-    fn from(nodes: Vec<NodeId>) -> Self {
-        NodeSet::from_iter(nodes)
+/// Why a list of nodes is not read as a set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a set of nodes names node {0}, but sets are read up to node {last}", last = READ_END - 1)]
+pub struct NodeSetError(NodeId);
+
+impl TryFrom<Vec<NodeId>> for NodeSet {
+    type Error = NodeSetError;
+
+    fn try_from(nodes: Vec<NodeId>) -> Result<Self, NodeSetError> {
+        match nodes.iter().find(|node| node.0 >= READ_END) {
+            Some(&node) => Err(NodeSetError(node)),
+            None => Ok(NodeSet::from_iter(nodes)),
+        }
     }
 }
 
@@ -167,6 +190,7 @@ impl fmt::Debug for NodeSet {
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeSet;
+    use alloc::vec;
 
     use proptest::prelude::*;
 
@@ -186,9 +210,18 @@ mod tests {
                 }
                 prop_assert_eq!(set.len(), model.len());
                 prop_assert_eq!(set.is_empty(), model.is_empty());
+                prop_assert_eq!(set.last(), model.last().copied());
             }
             prop_assert!(set.iter().eq(model.iter().copied()));
             prop_assert_eq!(&set, &model.iter().copied().collect());
+        }
+    }
+
+    #[test]
+    fn a_list_that_names_a_far_node_is_not_read() {
+        assert!(NodeSet::try_from(vec![NodeId(0), NodeId(READ_END - 1)]).is_ok());
+        for far in [READ_END, u32::MAX] {
+            assert_eq!(NodeSet::try_from(vec![NodeId(far)]), Err(NodeSetError(NodeId(far))));
         }
     }
 

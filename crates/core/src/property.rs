@@ -2,7 +2,7 @@
 
 /// At most as many are inside as may be: one, for a lock.
 pub const MUTUAL_EXCLUSION: &str = "mutual exclusion";
-/// Nobody is left waiting when nothing more can happen.
+/// Nobody is left waiting when nothing more can happen, or while the same steps repeat for ever.
 pub const NOBODY_WAITS_FOR_EVER: &str = "nobody waits for ever";
 /// Every grant has a larger fence than the one before.
 pub const FENCES_INCREASE: &str = "fences increase";
@@ -16,3 +16,7 @@ pub const NO_ANOMALY: &str = "no anomaly";
 pub const INVARIANT: &str = "invariant";
 /// No request is overtaken more often than allowed.
 pub const BOUNDED_BYPASS: &str = "bounded bypass";
+/// A client's requests for the same locks are granted in the order of asking.
+pub const ORDER_OF_ASKING: &str = "order of asking";
+/// A member that was granted a lock serves those of its clients who waited then, up to a bound.
+pub const BOUNDED_HANDOVER: &str = "bounded hand-over";

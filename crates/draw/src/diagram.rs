@@ -14,7 +14,7 @@ use crate::svg::{FAINT, HALO, INK, Point, Svg, text_width};
 use crate::ticks;
 
 /// The largest group that is drawn.
-pub(crate) const MAX_NODES: u32 = 64;
+const MAX_NODES: u32 = 64;
 const BAR_HEIGHT: f64 = 18.0;
 /// The backgrounds of clusters, in turn.
 const BANDS: [&str; 2] = ["#eef4fa", "#faf4e8"];
@@ -42,6 +42,14 @@ impl Default for DiagramOptions {
     }
 }
 
+/// Whether a group of so many nodes can be drawn legibly. Known before there is a trace of it.
+pub fn check_nodes(nodes: u32) -> Result<(), DrawError> {
+    match nodes {
+        ..=MAX_NODES => Ok(()),
+        _ => Err(DrawError::TooManyNodes { nodes, max: MAX_NODES }),
+    }
+}
+
 /// Draws what happened in a run as papers on distributed algorithms do.
 ///
 /// Node 0 is on top; where there are clusters, the nodes of each are together on a band of their
@@ -52,9 +60,7 @@ impl Default for DiagramOptions {
 /// messages are left out where they find no room; browsers show them on hovering.
 pub fn space_time(trace: &Trace, options: &DiagramOptions) -> Result<Picture, DrawError> {
     let nodes = trace.header.spec.nodes;
-    if nodes > MAX_NODES {
-        return Err(DrawError::TooManyNodes { nodes, max: MAX_NODES });
-    }
+    check_nodes(nodes)?;
     let history = History::of(trace)?;
     let window = Window::choose(&history.times, options)?;
     let mut layout = Layout::new(window, nodes);

@@ -208,8 +208,8 @@ fn clash(one: &Stay, other: &Stay) -> bool {
         && one.claim.resources().iter().any(|&resource| other.claim.contains(resource))
 }
 
-/// A node that starts and does nothing leaves no mark.
-fn is_visible(event: &Event) -> bool {
+/// Whether a diagram shows it: a node that starts and does nothing leaves no mark.
+pub fn is_visible(event: &Event) -> bool {
     match event {
         Event::Step(step) => step.input != Input::Start || !step.outcomes.is_empty(),
         Event::Crash { .. } | Event::Lost { .. } => true,

@@ -8,7 +8,7 @@ use crate::picture::{DrawError, Picture};
 use crate::svg::{HALO, INK, PALETTE, Point, Svg, text_width};
 
 /// The most nodes that can be told apart on a circle.
-const MAX_NODES: usize = 32;
+const MAX_NODES: u32 = 32;
 /// The most instants in one picture.
 const MAX_PANELS: usize = 64;
 const COLUMNS: usize = 6;
@@ -44,14 +44,20 @@ pub struct StripPanel {
     pub nodes: Vec<StripNode>,
 }
 
+/// Whether a strip has room for so many nodes; told before any panel is made.
+pub fn check_strip_size(nodes: u32) -> Result<(), DrawError> {
+    match nodes {
+        0..=MAX_NODES => Ok(()),
+        _ => Err(DrawError::TooManyNodes { nodes, max: MAX_NODES }),
+    }
+}
+
 /// Draws the instants side by side, as S1's Figures 2 and 3 do.
 ///
 /// The colour of a node tells its state. Beside it is a dot for every request that it knows of, in
 /// the colour of the requester, followed by a ring for every answer.
 pub fn strip(title: &str, names: &[String], panels: &[StripPanel]) -> Result<Picture, DrawError> {
-    if names.len() > MAX_NODES {
-        return Err(DrawError::TooManyNodes { nodes: names.len() as u32, max: MAX_NODES as u32 });
-    }
+    check_strip_size(names.len() as u32)?;
     if panels.is_empty() || panels.len() > MAX_PANELS {
         return Err(DrawError::Instants { given: panels.len(), max: MAX_PANELS });
     }

@@ -5,7 +5,7 @@ use catraca_topology::Clusters;
 use catraca_trace::{Event, Header, Instant, Origin, Trace, instant_at};
 
 use crate::arrow::head;
-use crate::diagram::MAX_NODES;
+use crate::diagram::check_nodes;
 use crate::forest::Forest;
 use crate::heading;
 use crate::layout::MARGIN;
@@ -38,15 +38,19 @@ pub fn tree(trace: &Trace, at: u64) -> Result<Picture, DrawError> {
     trees(trace, &[at])
 }
 
+/// Whether so many instants can be drawn side by side.
+pub fn check_instants(given: usize) -> Result<(), DrawError> {
+    match given {
+        1..=MAX_INSTANTS => Ok(()),
+        _ => Err(DrawError::Instants { given, max: MAX_INSTANTS }),
+    }
+}
+
 /// Draws the trees of several instants side by side, with the captions (a), (b) and so on.
 pub fn trees(trace: &Trace, instants: &[u64]) -> Result<Picture, DrawError> {
     let spec = &trace.header.spec;
-    if spec.nodes > MAX_NODES {
-        return Err(DrawError::TooManyNodes { nodes: spec.nodes, max: MAX_NODES });
-    }
-    if instants.is_empty() || instants.len() > MAX_INSTANTS {
-        return Err(DrawError::Instants { given: instants.len(), max: MAX_INSTANTS });
-    }
+    check_nodes(spec.nodes)?;
+    check_instants(instants.len())?;
     let clusters = spec.clusters.as_ref().map(|_| spec.build_clusters()).transpose()?;
     let end = trace.events.last().map_or(0, Event::at);
     if let Some(&late) = instants.iter().find(|&&at| at > end) {

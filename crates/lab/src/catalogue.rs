@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use catraca_sim::{EXPERIMENT, Scenario};
+use catraca_sim::{EXPERIMENT, Scenario, read_text};
 
 use crate::error::{LabError, wrong};
 use crate::experiment::Experiment;
@@ -68,8 +68,13 @@ pub fn read_file(path: &Path, text: &str) -> Result<Experiment, LabError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     Experiment::read(&name, text, &|file| {
         let place = folder.join(file);
-        let text = std::fs::read_to_string(&place)
-            .map_err(|error| wrong(place.display(), format!("cannot be read: {}", error.kind())))?;
+        let text = read_text(&place).map_err(|error| {
+            let what = format!(
+                "the scenario file '{}' cannot be read: {error}; name one that is beside this file",
+                place.display()
+            );
+            wrong("file", what)
+        })?;
         Scenario::from_toml(&text).map_err(|error| wrong(place.display(), error))
     })
 }

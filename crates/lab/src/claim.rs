@@ -43,6 +43,8 @@ pub struct Claim {
     pub section: String,
     /// What it says.
     pub says: String,
+    /// Whether no paper claims it: it is a question of our own that one raises, and holds for yes.
+    pub is_question: bool,
     /// The verdict on record.
     pub verdict: Verdict,
     /// One sentence about it.
@@ -110,6 +112,7 @@ impl Claim {
         let mut fields = Fields::new(place, table);
         let section = fields.needed("section")?;
         let says = fields.needed("says")?;
+        let is_question = fields.truth("question")?;
         let figure = fields.needed("figure")?;
         let figure = Figure::parse(&fields.place("figure"), &figure)?;
         let selection =
@@ -140,7 +143,19 @@ impl Claim {
         let setups = runs.iter().filter(is_meant).map(|run| &run.setup);
         figure.check_kind(&fields.place("figure"), setups)?;
         fields.finish()?;
-        Ok(Claim { section, says, verdict, why, selection, figure, relation, bounds, of, within })
+        Ok(Claim {
+            section,
+            says,
+            is_question,
+            verdict,
+            why,
+            selection,
+            figure,
+            relation,
+            bounds,
+            of,
+            within,
+        })
     }
 
     /// Lets the runs decide.

@@ -1,5 +1,6 @@
 //! An experiment: what its file says, and the runs that it describes.
 
+use catraca_draw::check_nodes;
 use catraca_sim::{EXPERIMENT, Scenario, Setup};
 
 use crate::chart::ChartPlan;
@@ -82,6 +83,12 @@ impl Experiment {
         let runs = runs(&base, breaks.as_deref(), &dimensions, open)?;
         let columns = columns(&mut fields, &runs)?;
         let diagram = fields.truth("diagram")?;
+        if diagram {
+            for run in &runs {
+                check_nodes(run.setup.spec.nodes)
+                    .map_err(|error| wrong(fields.place("diagram"), format!("a run {error}")))?;
+            }
+        }
         let charts = fields.tables("chart")?;
         let place = fields.place("chart");
         let chart = |table| ChartPlan::read(&place, table, &dimensions, &runs);

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use catraca_algorithms::{Load, Theory, Visitor};
+use catraca_algorithms::Visitor;
 use catraca_core::{Algorithm, Message};
-use catraca_sim::{Arrivals, Distribution, Report, Setup};
+use catraca_sim::{Report, Setup};
 
 use crate::error::{LabError, one_of};
 
@@ -56,7 +56,7 @@ const fn named(
 }
 
 /// Everything with a name: the numbers of a [`Report`] under their names there, the size of the
-/// group, and what theory and S2's table expect at the two loads that they speak of.
+/// group, and what theory and S2's table expect at the two loads that they cover.
 #[rustfmt::skip]
 pub const FIGURES: &[Named] = &[
     named("nodes", "nodes", "nodes", |setup, _| Some(setup.spec.nodes.into())),
@@ -76,7 +76,7 @@ pub const FIGURES: &[Named] = &[
     named("response_p99", "p99", "99th percentile of the response time", |_, report| report.response_p99),
     named("longest_wait", "longest", "longest wait", |_, report| Some(report.longest_wait)),
     named("throughput", "thrput", "entries per unit of time", |_, report| report.throughput),
-    named("throughput_of_bound", "of bound", "throughput as a part of 1/(T+E)", |_, report| report.throughput_of_bound),
+    named("throughput_of_bound", "of bound", "entries in the time T+E of a message and a stay", |_, report| report.throughput_of_bound),
     named("fairness", "Jain", "fairness between nodes (Jain)", |_, report| report.fairness),
     named("cluster_fairness", "Jain cl.", "fairness between clusters (Jain)", |_, report| report.cluster_fairness),
     named("cluster_response_ratio", "ratio", "longest mean response of a cluster, in the shortest", |_, report| report.cluster_response_ratio),
@@ -94,9 +94,9 @@ pub const FIGURES: &[Named] = &[
     named("concurrency_possible", "possible", "nodes that could have been inside", |_, report| report.concurrency_possible),
     named("most_bypasses", "bypass", "most requests that overtook one", |_, report| Some(report.most_bypasses.into())),
     named("waiting", "waiting", "nodes waiting at the end", |_, report| Some(report.waiting as f64)),
-    named("theory_least", "theory", "messages per entry in theory, at least", |setup, _| theory(setup).map(|theory| theory.messages.min)),
-    named("theory_most", "to", "messages per entry in theory, at most", |setup, _| theory(setup).map(|theory| theory.messages.max)),
-    named("s2_messages", "S2", "messages per entry in S2's table", |setup, _| s2_messages(setup)),
+    named("theory_least", "theory", "messages per entry in theory, at least", |setup, _| setup.theory().map(|theory| theory.messages.min)),
+    named("theory_most", "to", "messages per entry in theory, at most", |setup, _| setup.theory().map(|theory| theory.messages.max)),
+    named("s2_messages", "S2", "messages per entry in S2's table", |setup, _| setup.claimed_messages()),
 ];
 
 impl Figure {
@@ -221,28 +221,10 @@ impl Visitor for Kinds {
     }
 }
 
-/// The load of the literature that a run has, if it has one of the two.
-fn load(setup: &Setup) -> Option<Load> {
-    match setup.workload.arrivals {
-        Arrivals::Serial { .. } => Some(Load::Low),
-        Arrivals::Closed { think: Distribution::ZERO, .. } => Some(Load::High),
-        _ => None,
-    }
-}
-
-fn theory(setup: &Setup) -> Option<Theory> {
-    setup.spec.theory(load(setup)?).ok()
-}
-
 fn rest_share(report: &Report) -> Option<f64> {
     let rest = report.wait_rest?;
     let whole = rest + report.wait_in_use? + report.wait_in_line?;
     (whole > 0.0).then(|| rest / whole)
-}
-
-fn s2_messages(setup: &Setup) -> Option<f64> {
-    let table = setup.spec.entry().ok()?.claims?;
-    Some((table.messages)(setup.spec.nodes.into(), load(setup)?))
 }
 
 #[cfg(test)]
@@ -285,17 +267,5 @@ mod tests {
         let figure = Figure::parse("here", "messages.reply+token").unwrap();
         let error = figure.check_kind("here", [&setup].into_iter()).unwrap_err().to_string();
         assert!(error.ends_with("There are: request, reply, release"), "{error}");
-    }
-
-    #[test]
-    fn theory_speaks_of_the_two_loads_of_the_literature_only() {
-        let base = Scenario::new().with("algorithm", "lamport").with("nodes", 4);
-        assert_eq!(theory(&base.setup().unwrap()).unwrap().messages.min, 9.0);
-        assert_eq!(
-            s2_messages(&base.clone().with("workload.arrivals", "serial").setup().unwrap()),
-            Some(6.0)
-        );
-        let open = base.with("workload.arrivals", "open").with("workload.rate", 1);
-        assert_eq!(theory(&open.setup().unwrap()), None);
     }
 }

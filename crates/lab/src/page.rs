@@ -35,15 +35,28 @@ pub fn page(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
 fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
     let findings: Vec<Finding<'_>> =
         experiments.iter().flat_map(|(one, results, _)| one.findings(results)).collect();
-    let count = |verdict| findings.iter().filter(|finding| finding.found == Some(verdict)).count();
+    let of_kind = |is_question| {
+        findings.iter().filter(move |finding| finding.claim.is_question == is_question)
+    };
+    let count = |is_question, verdict| {
+        of_kind(is_question).filter(|finding| finding.found == Some(verdict)).count()
+    };
     let contradicted = findings.iter().filter(|finding| !finding.agrees()).count();
     let mut text = format!(
         "<p>{} experiments. Of {} claims of the papers, {} hold and {} are wrong.",
         experiments.len(),
-        findings.len(),
-        count(Verdict::Holds),
-        count(Verdict::Wrong),
+        of_kind(false).count(),
+        count(false, Verdict::Holds),
+        count(false, Verdict::Wrong),
     );
+    let questions = of_kind(true).count();
+    if questions > 0 {
+        let (yes, no) = (count(true, Verdict::Holds), count(true, Verdict::Wrong));
+        let _ = write!(
+            text,
+            " Of {questions} questions of our own, runs answer {yes} with yes and {no} with no."
+        );
+    }
     if contradicted > 0 {
         let _ = write!(
             text,
@@ -210,7 +223,9 @@ mod tests {
                     columns = ['messages_per_entry']\ndiagram = true\n\
                     vary.workload.hold = [1, 2]\n[[experiment.claim]]\nsection = '8'\n\
                     says = 'many'\nfigure = 'messages_per_entry'\nat_least = 100\n\
-                    verdict = 'holds'\nwhy = 'Not at all.'\n";
+                    verdict = 'holds'\nwhy = 'Not at all.'\n[[experiment.claim]]\nsection = '8'\n\
+                    says = 'asked here: few?'\nquestion = true\nfigure = 'messages_per_entry'\n\
+                    at_most = 100\nverdict = 'holds'\nwhy = 'Few.'\n";
         let experiment = crate::read_file("x.toml".as_ref(), text).unwrap();
         let results = experiment.measure(1, &AtomicBool::new(false), |_| {}).unwrap().unwrap();
         let drawn = experiment.pictures(&results).unwrap();
@@ -221,6 +236,8 @@ mod tests {
             assert_eq!(html.matches(&format!(" id=\"{id}\"")).count(), 1);
             assert!(html.contains(&format!("url(#{id})")));
         }
+        assert!(html.contains("Of 1 claims of the papers, 0 hold and 1 are wrong."));
+        assert!(html.contains("Of 1 questions of our own, runs answer 1 with yes and 0 with no."));
         assert!(html.contains("1 of the verdicts on record are contradicted"));
         assert!(html.contains("catraca sim --algorithm lamport --nodes 2 --rounds 1 --hold 2"));
         for outside in ["<script", "<link", "src=", "@import", "url(http"] {

@@ -87,14 +87,14 @@ impl Experiment {
         Ok(rows.filter(whole).map(|rows| Results { rows }))
     }
 
-    /// Somebody listens only if there is something to listen for, because that costs time.
+    /// The run is observed only if something is made of it, because that costs time.
     fn measure_one(&self, described: &Run, stop: &AtomicBool) -> Result<Measured, ScenarioError> {
         let setup = &described.setup;
         let header = || Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
         let mut trace = self.diagram.then(|| Trace { header: header(), events: Vec::new() });
         let mut timelines: Vec<Timeline> =
             self.charts.iter().flat_map(|chart| chart.timelines()).collect();
-        let listens = trace.is_some() || !timelines.is_empty();
+        let is_observed = trace.is_some() || !timelines.is_empty();
         let mut observer = |event: &Event| {
             timelines.iter_mut().for_each(|line| line.event(event));
             if let Some(trace) = trace.as_mut().filter(|trace| trace.events.len() < MOST_EVENTS) {
@@ -102,7 +102,7 @@ impl Experiment {
             }
         };
         let observer: Option<&mut dyn FnMut(&Event)> =
-            if listens { Some(&mut observer) } else { None };
+            if is_observed { Some(&mut observer) } else { None };
         let report = run(setup, Hooks { observer, stop: Some(stop) })?;
         let end = Time((report.time * TICKS_PER_UNIT as f64).round() as u64);
         timelines.iter_mut().for_each(|line| line.until(end));
@@ -134,14 +134,17 @@ impl Experiment {
         self.claims.iter().map(|claim| claim.finding(self, results)).collect()
     }
 
-    /// What broke that was not to break, and what was to break and did not, with the command that
-    /// shows it.
+    /// What broke that was not to break, what was to break and did not, and which runs gave up,
+    /// with the command that shows it.
     pub fn surprises(&self, results: &Results) -> Vec<String> {
         let surprise = |(run, measured): (&Run, &Measured)| {
             let broken = &measured.report.violation;
             let expected = run.breaks.as_deref();
             let found = broken.as_ref().map(|broken| broken.invariant);
             let what = match (expected, broken) {
+                _ if measured.report.end.gave_up().is_some() => {
+                    format!("gave up: {}", measured.report.end.gave_up().unwrap_or_default())
+                }
                 _ if expected == found => return None,
                 (_, Some(broken)) => format!("'{}' broke: {}", broken.invariant, broken.what),
                 (expected, None) => format!("'{}' did not break", expected.unwrap_or_default()),

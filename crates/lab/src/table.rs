@@ -86,7 +86,7 @@ impl Table {
         let words = |row: &TableRow| {
             let figures = row.figures.iter().zip(&whole).map(|(figure, &whole)| match figure {
                 None => "-".to_string(),
-                Some(figure) if whole => format!("{figure:.0}"),
+                Some(figure) if whole => format!("{:.0}", figure + 0.0),
                 Some(figure) => short(*figure),
             });
             row.coordinates.iter().cloned().chain(figures).collect()
@@ -127,6 +127,8 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 
 /// A number with as many digits as are worth reading.
 pub fn short(value: f64) -> String {
+    // Minus nothing is nothing.
+    let value = value + 0.0;
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 100.0 => format!("{value:.1}"),
@@ -145,6 +147,7 @@ mod tests {
 
     #[test]
     fn numbers_are_as_long_as_they_are_worth_reading() {
+        assert_eq!(short(-0.0), "0.00");
         let numbers = [0.0, 3.0, 0.994, 12.345, 126.04, 3069.4, 0.0123, 0.000_45];
         let words = numbers.map(short);
         assert_eq!(words, ["0.00", "3.00", "0.99", "12.35", "126.0", "3069", "0.012", "0.00045"]);

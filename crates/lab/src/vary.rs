@@ -5,6 +5,12 @@ use catraca_sim::{KEYS, Scenario, ScenarioError};
 use crate::error::{LabError, one_of, wrong};
 use crate::fields::texts;
 
+/// The most runs of one experiment.
+const MAX_RUNS: usize = 100_000;
+
+/// The place of what is varied in the file.
+const VARY: &str = "experiment.vary";
+
 /// One thing that is varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dimension {
@@ -143,6 +149,12 @@ pub(crate) fn cross(
         scenario: base.clone(),
         breaks: breaks.map(str::to_string),
     };
+    let sizes = dimensions.iter().map(|dimension| dimension.variants.len());
+    let count = sizes.fold(1usize, usize::saturating_mul);
+    if count > MAX_RUNS {
+        let what = format!("makes more than {MAX_RUNS} runs; vary less at once");
+        return Err(wrong(VARY, what));
+    }
     let mut runs = vec![first];
     for dimension in dimensions {
         let mut more = Vec::with_capacity(runs.len() * dimension.variants.len());
@@ -244,6 +256,16 @@ mod tests {
 
     fn nothing(name: &str) -> Result<Scenario, LabError> {
         Err(wrong(name, "is not there"))
+    }
+
+    #[test]
+    fn more_runs_than_anybody_waits_for_are_refused_before_they_are_made() {
+        let seeds: Vec<String> = (0..1000).map(|seed| seed.to_string()).collect();
+        let list = seeds.join(", ");
+        let text = format!("run.seed = [{list}]\nrun.warmup = [{list}]\nrun.max-bypass = [{list}]");
+        let error = cross(&Scenario::new(), None, &dimensions(&text).unwrap(), &nothing);
+        let error = error.map(|runs| runs.len()).unwrap_err().to_string();
+        assert!(error.starts_with("experiment.vary: makes more than 100000 runs"), "{error}");
     }
 
     #[test]

@@ -6,9 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use catraca_algorithms::{SpecError, hi_adsd};
-
-use crate::detector;
-use crate::plan::{MOST_MEMBERS, Member, Namespace, Plan};
+use catraca_group::{MOST_MEMBERS, Member, Namespace, USUAL_DETECTOR, View};
 
 /// Where a node listens that was told nothing.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7800";
@@ -18,7 +16,7 @@ const DEFAULT_GROUP: &str = "catraca";
 pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
 /// The same, where members carry the labels of clusters.
 pub const CLUSTER_ALGORITHM: &str = "bertier";
-const DEFAULT_HANDOVERS: u8 = 16;
+const DEFAULT_HANDOVERS: u8 = 17;
 const DEFAULT_LOCKS: usize = 1_000_000;
 /// More would not fit into any memory.
 const MOST_LOCKS: u64 = 1_000_000_000;
@@ -100,7 +98,7 @@ pub enum ConfigError {
         members: String,
     },
     /// A list of members without saying which one this is.
-    #[error("which member is this node? Say --name, or 'name' in the file")]
+    #[error("which member is this node? Say its name")]
     Nameless,
     /// A list without members.
     #[error("a group needs at least one member")]
@@ -195,7 +193,7 @@ impl Config {
             namespaces: Vec::new(),
             handovers: DEFAULT_HANDOVERS,
             most_locks: DEFAULT_LOCKS,
-            detector: detector::USUAL,
+            detector: USUAL_DETECTOR,
         }
     }
 
@@ -240,22 +238,22 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let first = self.members.first().map(|member| member.name.clone()).unwrap_or_default();
         let name = if self.name.is_empty() { first } else { self.name.clone() };
-        Config { name, ..self.clone() }.plan().map(drop)
+        Config { name, ..self.clone() }.view().map(drop)
     }
 
     /// The member at which the lock `name` begins: its token starts there, or its coordinator is
     /// there.
     pub fn home_of(&self, name: &str) -> Result<String, ConfigError> {
-        let plan = self.plan()?;
-        let namespace = plan.namespace(name);
+        let view = self.view()?;
+        let namespace = view.namespace(name);
         // The names of a namespace that knows sets are guarded together.
-        let sets = plan.knows_sets(namespace, 1);
-        let name = if sets { &plan.namespaces[namespace].pattern } else { name };
-        Ok(plan.members[plan.home(name)].name.clone())
+        let sets = view.knows_sets(namespace, 1);
+        let name = if sets { &view.namespaces[namespace].pattern } else { name };
+        Ok(view.members[view.home(name)].name.clone())
     }
 
     /// Checks everything, and makes of it what all members agree on.
-    pub(crate) fn plan(&self) -> Result<Plan, ConfigError> {
+    pub(crate) fn view(&self) -> Result<View, ConfigError> {
         self.check_members()?;
         if !is_plain(&self.group) {
             return Err(ConfigError::Group(self.group.clone()));
@@ -283,12 +281,12 @@ impl Config {
         if interval < timeout {
             return Err(ConfigError::Detector { interval, timeout });
         }
-        let plan = Plan::new(members, me, namespaces, self.detector);
-        plan.check().map_err(|(namespace, error)| ConfigError::Namespace {
-            pattern: plan.namespaces[namespace].pattern.clone(),
+        let view = View::new(members, me, namespaces, self.detector);
+        view.check().map_err(|(namespace, error)| ConfigError::Namespace {
+            pattern: view.namespaces[namespace].pattern.clone(),
             error,
         })?;
-        Ok(plan)
+        Ok(view)
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {
@@ -368,10 +366,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((config.group.as_str(), config.handovers, config.most_locks), ("g", 3, 10));
-        let plan = config.plan().unwrap();
-        assert_eq!((plan.members[0].name.as_str(), plan.me), ("a", 1), "members are sorted");
-        assert_eq!(plan.namespaces[plan.namespace("ci/x")].algorithm, "raymond");
-        assert_eq!(plan.namespaces[plan.namespace("x")].algorithm, "bertier", "there are labels");
+        let view = config.view().unwrap();
+        assert_eq!((view.members[0].name.as_str(), view.me), ("a", 1), "members are sorted");
+        assert_eq!(view.namespaces[view.namespace("ci/x")].algorithm, "raymond");
+        assert_eq!(view.namespaces[view.namespace("x")].algorithm, "bertier", "there are labels");
     }
 
     #[test]
@@ -396,7 +394,7 @@ mod tests {
             ("[members]\na=3", "an address, or a table"),
             ("[members]\n", "a group needs at least one member"),
             ("group='x y'", "is no name for a group"),
-            ("handovers = 256", "handovers is 256, but goes from 0 to 255"),
+            ("handovers = 256", "handovers is 256, but goes from 0 to 63"),
             ("\nlocks = 0", "line 2: locks is 0, but goes from 1 to 1000000000"),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='bouabdallah-laforest'\nresources=1000000",
@@ -457,11 +455,11 @@ mod tests {
         assert_eq!(labelled[1].address, "[::1]:7802");
         assert_eq!(labelled[1].cluster.as_deref(), Some("rio"));
         let unlabelled = Config::new("a", Config::members_from("a=h:1@").unwrap());
-        assert_eq!(unlabelled.plan(), Err(ConfigError::Cluster(String::new())));
+        assert_eq!(unlabelled.view(), Err(ConfigError::Cluster(String::new())));
         assert_eq!(Config::members_from("a"), Err(ConfigError::Unreadable("a".to_string())));
         let twice = Config::new("a", Config::members_from("a=h:1,a=h:2").unwrap());
-        assert_eq!(twice.plan(), Err(ConfigError::Twice("a".to_string())));
+        assert_eq!(twice.view(), Err(ConfigError::Twice("a".to_string())));
         let none = Config::new("a", Vec::new());
-        assert_eq!(none.plan(), Err(ConfigError::Empty));
+        assert_eq!(none.view(), Err(ConfigError::Empty));
     }
 }

@@ -1,48 +1,36 @@
-//! The daemon: a group of nodes that hands out named locks to programs, scripts and jobs.
+//! The daemon: a group of nodes that grants named locks to programs, scripts and jobs.
 //!
-//! A [`Node`] is a member of a group. It runs the algorithms of `catraca-algorithms`, the very ones
-//! that the simulator and the checker step, over TCP: one instance per name, created on first use on
-//! every member. A program starts a node within itself and asks it for locks; nothing lies between
-//! the two but a short mutex. Programs of other processes use a [`Client`].
+//! A [`Node`] is a member of a group. What a member decides is in `catraca-group`, which the
+//! simulator and the checker run too; this crate drives it: it has the clock, the connections and the
+//! tasks. A program starts a node within itself and asks it for locks; nothing lies between the two
+//! but a short mutex. Programs of other processes use `catraca-client`.
 //!
-//! What to read first: `lock.rs` (the queue of one node in front of one lock), `shard.rs` (what
-//! happens when an input comes), `link.rs` (a channel that loses and repeats nothing), `node.rs`.
-mod client;
+//! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
+//! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
+//! processes).
 mod config;
-mod desk;
-mod detector;
-mod fence;
+mod engine;
 mod frame;
-mod handshake;
-mod host;
-mod inquiry;
-mod kind;
 #[cfg(test)]
 mod limits;
 mod link;
-mod listing;
-mod lock;
-mod name;
+mod mutex;
+mod native;
 mod node;
 mod outgoing;
-mod plan;
-mod protocol;
-mod request;
-mod returning;
-mod session;
-mod shard;
+mod program;
+mod repeats;
 mod timers;
-mod told;
+
 mod transport;
 
 pub use catraca_algorithms::hi_adsd;
-pub use client::{Client, ClientError, Event};
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_ALGORITHM};
-pub use name::{LONGEST_NAME, LockName, NameError};
-pub use node::{Node, StartError};
-pub use plan::{MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace};
-pub use protocol::{
-    Denial, DetectorStatus, Line, LinkStatus, Listing, MemberStatus, NamespaceStatus, Status, Wait,
-    Who,
+pub use catraca_group::{
+    Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
+    MOST_MEMBERS, MOST_NAMES, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, MemberStatus,
+    NameError, Namespace, NamespaceStatus, Page, Query, Readiness, Refusal, Selection, Status,
+    Wait,
 };
-pub use request::{ANSWER_TIME, Acquire, Guard, LockError, MOST_NAMES, Request};
+pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_ALGORITHM};
+pub use node::{Node, StartError};
+pub use program::{Acquire, Guard, Request};

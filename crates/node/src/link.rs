@@ -2,15 +2,17 @@
 //! while both processes live, whatever happens to the connections under it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
+use catraca_client::clock;
+use catraca_client::frame::{self, FrameError, LONGEST_FRAME};
+use catraca_group::{PeerMessage, Time};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
-use crate::frame::{self, Frame, FrameError};
+use crate::frame::Frame;
+use crate::mutex::hold;
 use crate::outgoing::{NeverSent, Outgoing};
-use crate::shard::Letter;
 
 /// After so many frames the other side is told what has come, without delay.
 const FRAMES_PER_RECEIPT: u64 = 64;
@@ -26,9 +28,9 @@ pub(crate) enum Health {
     /// No connection yet.
     Never,
     /// Connected since.
-    Up(Instant),
+    Up(Time),
     /// Not connected since, and why.
-    Down(Instant, String),
+    Down(Time, String),
     /// The two members do not belong together, and why.
     Refused(String),
 }
@@ -54,19 +56,10 @@ struct Receiving {
     received: u64,
     /// What the other side has been told of.
     told: u64,
-    /// Frames since then that carried something.
-    letters: u64,
+    /// Messages since then.
+    messages: u64,
     /// The process at the other side.
     incarnation: Option<u64>,
-}
-
-/// What has come from the other side.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Arrival<'a> {
-    /// A message from one seat to another.
-    Letter(Letter<'a>),
-    /// A message of the detector.
-    Signal(&'a [u8]),
 }
 
 /// Why a connection is given up.
@@ -80,6 +73,8 @@ pub(crate) enum LinkError {
     Gap { came: u64, expected: u64 },
     #[error("another connection has taken its place")]
     Replaced,
+    #[error("another process is connected under the same name")]
+    OtherProcess,
 }
 
 /// The link to one member.
@@ -97,10 +92,6 @@ pub(crate) struct Link {
     pub(crate) unacknowledged: Notify,
 }
 
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Link {
     pub(crate) fn new() -> Self {
         let (outgoing, connection, health) = (Outgoing::default(), None, Health::Never);
@@ -114,17 +105,9 @@ impl Link {
     }
 
     /// Puts a message behind all others. [`flush`](Self::flush) sends it off.
-    pub(crate) fn push(&self, letter: Letter<'_>) -> Result<(), FrameError> {
+    pub(crate) fn push(&self, message: PeerMessage<'_>) -> Result<(), FrameError> {
         let outgoing = &mut hold(&self.sending).outgoing;
-        outgoing.push_letter(letter)?;
-        self.pending.store(outgoing.pending(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// As [`push`](Self::push), for a message of the detector.
-    pub(crate) fn push_signal(&self, body: &[u8]) -> Result<(), FrameError> {
-        let outgoing = &mut hold(&self.sending).outgoing;
-        outgoing.push_signal(body)?;
+        outgoing.push_message(message)?;
         self.pending.store(outgoing.pending(), Ordering::Relaxed);
         Ok(())
     }
@@ -185,15 +168,19 @@ impl Link {
         hold(&self.receiving).received
     }
 
-    /// Begins to use `stream`. The other side has said which frames it has. Returns the number of
-    /// the connection, by which its reader is known.
+    /// Begins to use `stream`. The other side has said which process it is, and which frames it has.
+    /// Returns the number of the connection, by which its reader is known.
     pub(crate) fn connect(
         &self,
         stream: Arc<OwnedWriteHalf>,
         incarnation: u64,
         peer_received: u64,
-    ) -> Result<u64, NeverSent> {
+    ) -> Result<u64, LinkError> {
         let mut receiving = hold(&self.receiving);
+        // Looked at under the mutex: two processes of one name may call at the same moment.
+        if receiving.incarnation.is_some_and(|known| known != incarnation) {
+            return Err(LinkError::OtherProcess);
+        }
         let mut sending = hold(&self.sending);
         sending.outgoing.begin_again(peer_received)?;
         self.pending.store(sending.outgoing.pending(), Ordering::Relaxed);
@@ -201,7 +188,7 @@ impl Link {
         receiving.connection += 1;
         let number = receiving.connection;
         sending.connection = Some(Connection { number, stream });
-        sending.health = Health::Up(Instant::now());
+        sending.health = Health::Up(clock::now());
         drop((receiving, sending));
         self.flush();
         // The writer may be waiting for the connection that this one replaces.
@@ -209,13 +196,17 @@ impl Link {
         Ok(number)
     }
 
-    /// Connection `number` is no more. If another has taken its place already, nothing changes.
-    pub(crate) fn disconnect(&self, number: u64, why: String) {
+    /// Connection `number` is no more. Returns false if another has taken its place already: then
+    /// nothing changes.
+    pub(crate) fn disconnect(&self, number: u64, why: String) -> bool {
         let mut sending = hold(&self.sending);
-        if sending.connection.as_ref().is_some_and(|connection| connection.number == number) {
+        let is_it = |connection: &Connection| connection.number == number;
+        let is_present = sending.connection.as_ref().is_some_and(is_it);
+        if is_present {
             sending.connection = None;
-            sending.health = Health::Down(Instant::now(), why);
+            sending.health = Health::Down(clock::now(), why);
         }
+        is_present
     }
 
     /// There is no connection, and will be none.
@@ -231,7 +222,7 @@ impl Link {
         let mut sending = hold(&self.sending);
         let since = match &sending.health {
             Health::Down(since, _) => *since,
-            _ => Instant::now(),
+            _ => clock::now(),
         };
         if sending.connection.is_none() {
             sending.health = Health::Down(since, why);
@@ -244,14 +235,14 @@ impl Link {
         &self,
         number: u64,
         bytes: &[u8],
-        mut deliver: impl FnMut(Arrival<'_>),
+        mut deliver: impl FnMut(PeerMessage<'_>),
     ) -> Result<usize, LinkError> {
         let mut receiving = hold(&self.receiving);
         if receiving.connection != number {
             return Err(LinkError::Replaced);
         }
         let mut rest = bytes;
-        while let Some((body, after)) = frame::split(rest)? {
+        while let Some((body, after)) = frame::split(rest, LONGEST_FRAME)? {
             rest = after;
             let frame: Frame<'_> = frame::read(body)?;
             let expected = receiving.received + 1;
@@ -261,14 +252,9 @@ impl Link {
                 _ => receiving.received = expected,
             }
             match frame {
-                Frame::Letter { name, permits, from, to, body, .. } => {
-                    receiving.letters += 1;
-                    let key = crate::shard::Key { name, permits };
-                    deliver(Arrival::Letter(Letter { key, from, to, body }));
-                }
-                Frame::Signal { body, .. } => {
-                    receiving.letters += 1;
-                    deliver(Arrival::Signal(body));
+                Frame::Message { message, .. } => {
+                    receiving.messages += 1;
+                    deliver(message);
                 }
                 Frame::Received { received, .. } => {
                     let outgoing = &mut hold(&self.sending).outgoing;
@@ -277,12 +263,12 @@ impl Link {
                 }
             }
         }
-        if receiving.letters >= FRAMES_PER_RECEIPT
+        if receiving.messages >= FRAMES_PER_RECEIPT
             || receiving.received - receiving.told >= RECEIPTS_PER_RECEIPT
         {
             self.tell(&mut receiving);
             self.unsent.notify_one();
-        } else if receiving.letters > 0 {
+        } else if receiving.messages > 0 {
             self.unacknowledged.notify_one();
         }
         Ok(bytes.len() - rest.len())
@@ -291,7 +277,7 @@ impl Link {
     /// Tells the other side what has come, if it has not been told.
     pub(crate) fn acknowledge(&self) {
         let mut receiving = hold(&self.receiving);
-        if receiving.letters == 0 {
+        if receiving.messages == 0 {
             return;
         }
         self.tell(&mut receiving);
@@ -301,6 +287,6 @@ impl Link {
 
     fn tell(&self, receiving: &mut Receiving) {
         hold(&self.sending).outgoing.push_received(receiving.received);
-        (receiving.told, receiving.letters) = (receiving.received, 0);
+        (receiving.told, receiving.messages) = (receiving.received, 0);
     }
 }

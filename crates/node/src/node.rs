@@ -3,22 +3,21 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use catraca_client::system::plain;
+use catraca_group::{Page, Query, Refusal, Status};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::client::plain;
 use crate::config::{Config, ConfigError};
-use crate::desk::Desk;
-use crate::host::{Habits, Host};
-use crate::inquiry::Inquiries;
-use crate::listing;
-use crate::protocol::{Listing, Status};
-use crate::request::{LockError, Names, Request};
-use crate::session::{self, Sessions};
-use crate::transport::{self, Identity, Transport};
+use crate::engine::{Engine, Limits};
+use crate::native::{Outbox, Server};
+use crate::program::{Names, Request};
+use crate::transport::{self, Transport};
+
+/// A node that stops waits no longer for its clients to hear of it.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -39,23 +38,7 @@ pub enum StartError {
 fn remedy(reason: &io::Error) -> &'static str {
     match reason.kind() {
         io::ErrorKind::AddrInUse => "is a node running there already?",
-        _ => "choose an address of this machine with --listen",
-    }
-}
-
-/// Part of a running node that its guards keep alive.
-pub(crate) struct Running {
-    pub(crate) host: Arc<Host>,
-    pub(crate) group: String,
-    pub(crate) sessions: Arc<Sessions>,
-    pub(crate) inquiries: Inquiries,
-    pub(crate) started: Instant,
-    stopped: AtomicBool,
-}
-
-impl Running {
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        _ => "choose an address of this machine",
     }
 }
 
@@ -76,7 +59,7 @@ impl Running {
 /// # }
 /// ```
 pub struct Node {
-    pub(crate) running: Arc<Running>,
+    pub(crate) engine: Arc<Engine>,
     address: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -84,9 +67,8 @@ pub struct Node {
 impl Node {
     /// Starts a node: it listens when this returns, and finds the other members by itself.
     pub async fn start(config: Config) -> Result<Node, StartError> {
-        let plan = config.plan()?;
-        let own = plan.members[plan.me].address.clone();
-        let address = config.listen.clone().unwrap_or(own);
+        let view = config.view()?;
+        let address = config.listen.clone().unwrap_or_else(|| view.own().address.clone());
         let listener = TcpListener::bind(&address)
             .await
             .map_err(|reason| StartError::Listen { address: address.clone(), reason })?;
@@ -95,45 +77,26 @@ impl Node {
 
     /// Starts a node that listens at a socket which is bound already.
     pub async fn start_at(config: Config, listener: TcpListener) -> Result<Node, StartError> {
-        let plan = Arc::new(config.plan()?);
-        let address = listener.local_addr().map_err(|reason| StartError::Listen {
-            address: plan.members[plan.me].address.clone(),
-            reason,
-        })?;
-        let habits = Habits { handovers: config.handovers, most_locks: config.most_locks };
-        let host = Arc::new(Host::new(Arc::clone(&plan), habits));
-        let (inquiries, mut tasks) = Inquiries::start(&host);
-        let running = Arc::new(Running {
-            host: Arc::clone(&host),
-            group: config.group.clone(),
-            sessions: Arc::default(),
-            inquiries,
-            started: Instant::now(),
-            stopped: AtomicBool::new(false),
-        });
-        let identity = Identity { group: config.group, incarnation: incarnation() };
-        let transport = Transport { host: Arc::clone(&host), identity };
-        tasks.push(tokio::spawn(remind(Arc::clone(&host))));
-        for member in (0..plan.members.len()).filter(|&member| member != plan.me) {
-            tasks.push(tokio::spawn(transport::write(Arc::clone(&host), member)));
-            tasks.push(tokio::spawn(transport::acknowledge(Arc::clone(&host), member)));
-            if member > plan.me {
-                tasks.push(tokio::spawn(transport.clone().dial(member)));
-            }
+        let view = config.view()?;
+        let address = listener
+            .local_addr()
+            .map_err(|reason| StartError::Listen { address: view.own().address.clone(), reason })?;
+        let limits = Limits { handovers: config.handovers, most_locks: config.most_locks };
+        let engine = Arc::new(Engine::new(view, &config.group, incarnation(), limits));
+        let transport = Transport { engine: Arc::clone(&engine) };
+        let mut tasks = vec![tokio::spawn(remind(Arc::clone(&engine)))];
+        for member in engine.view.others() {
+            tasks.push(tokio::spawn(transport::write(Arc::clone(&engine), member)));
+            tasks.push(tokio::spawn(transport::acknowledge(Arc::clone(&engine), member)));
+            tasks.push(match member > engine.view.me {
+                true => tokio::spawn(transport.clone().dial(member)),
+                false => tokio::spawn(transport.clone().inquire(member)),
+            });
         }
-        let desk = Arc::new(Desk::new(Arc::clone(&running)));
-        tasks.push(tokio::spawn(transport.answer(listener, desk)));
-        if host.detector.is_some() {
-            tasks.push(tokio::spawn(detect(Arc::clone(&host))));
-            tasks.push(tokio::spawn(session::end_excluded(Arc::clone(&running))));
-        }
-        tasks.push(tokio::spawn(async move {
-            loop {
-                let timer = host.timers.next().await;
-                host.run_out(timer);
-            }
-        }));
-        Ok(Node { running, address, tasks })
+        let server = Arc::new(Server::new(Arc::clone(&engine)));
+        tasks.push(tokio::spawn(transport.answer(listener, server)));
+        tasks.push(tokio::spawn(run_timers(Arc::clone(&engine))));
+        Ok(Node { engine, address, tasks })
     }
 
     /// Where the node listens.
@@ -141,61 +104,65 @@ impl Node {
         self.address
     }
 
-    /// Waits until the node has been connected to every other member. Before that it hands out
-    /// nothing: requests wait.
-    pub async fn ready(&self) -> Result<(), LockError> {
-        self.running.host.whole().await.map_err(LockError::CastOut)
+    /// Waits until the node has been connected to every other member. Before that it grants nothing:
+    /// requests wait.
+    pub async fn ready(&self) -> Result<(), Refusal> {
+        self.engine.ready().await
     }
 
     /// Asks for the lock `name`; await it to be inside.
     pub fn lock<'a>(&'a self, name: &'a str) -> Request<'a> {
-        Request::new(&self.running, Names::One(name))
+        Request::new(&self.engine, Names::One(name))
     }
 
     /// Asks for all of `names` at once: all or none, without deadlock.
     pub fn lock_all<'a>(&'a self, names: &'a [&'a str]) -> Request<'a> {
-        Request::new(&self.running, Names::All(names))
+        Request::new(&self.engine, Names::All(names))
     }
 
     /// Asks for one of `permits` permits of the semaphore `name`.
     pub fn semaphore<'a>(&'a self, name: &'a str, permits: u32) -> Request<'a> {
-        Request::new(&self.running, Names::One(name)).permits(permits)
+        Request::new(&self.engine, Names::One(name)).permits(permits)
     }
 
     /// How the node and its links are doing.
     pub fn status(&self) -> Status {
-        listing::status(&self.running)
+        self.engine.status()
     }
 
-    /// Who holds and who waits, in the whole group.
-    pub async fn locks(&self) -> Listing {
-        listing::everywhere(&self.running).await
+    /// A page of who holds and who waits.
+    pub async fn locks(&self, query: Query) -> Page {
+        // It is answered for as long as the node lives.
+        self.engine.list(query).await.unwrap_or_default()
     }
 
     /// Stops the node. Its locks are lost; guards that are still held say so, and so do the clients
     /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
     pub async fn stop(mut self) {
-        self.halt();
-        self.running.sessions.dismiss().await;
-        for task in std::mem::take(&mut self.tasks) {
+        let told = self.engine.stop();
+        let tasks = std::mem::take(&mut self.tasks);
+        let all_told = async {
+            for outbox in &told {
+                // It is closed after its last message.
+                outbox.closed().await;
+            }
+        };
+        // Whoever does not listen will find out.
+        let _ = tokio::time::timeout(FAREWELL, all_told).await;
+        for task in tasks {
+            task.abort();
             // It has been told to end; how it ends does not matter.
             let _ = task.await;
-        }
-    }
-
-    fn halt(&self) {
-        self.running.stopped.store(true, Ordering::SeqCst);
-        self.running.host.losses.notify_waiters();
-        self.running.host.send_departing();
-        for task in &self.tasks {
-            task.abort();
         }
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.halt();
+        let _: Vec<Arc<Outbox>> = self.engine.stop();
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
@@ -203,19 +170,20 @@ impl Drop for Node {
 const GATHERING: Duration = Duration::from_secs(3);
 
 /// Tells the operator whom the group waits for.
-async fn remind(host: Arc<Host>) {
+async fn remind(engine: Arc<Engine>) {
     tokio::time::sleep(GATHERING).await;
-    if let Some(members) = host.absent().filter(|_| !host.is_cast_out()) {
-        tracing::warn!(%members, "not here yet; locks are handed out once all members have been here");
+    if let Some(members) = engine.awaited() {
+        let members = members.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>();
+        let members = members.join(", ");
+        tracing::warn!(%members, "not connected yet; locks are granted once all members have been");
     }
 }
 
-/// Lets the detector work when its time comes.
-async fn detect(host: Arc<Host>) {
-    let Some(detector) = &host.detector else { return };
+/// Lets timers run out when their time has come.
+async fn run_timers(engine: Arc<Engine>) {
     loop {
-        let tag = detector.timers.next().await;
-        host.act_on(detector.run_out(tag));
+        let timer = engine.timers.next().await;
+        engine.run_out(timer);
     }
 }
 

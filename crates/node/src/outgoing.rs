@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::frame::{self, Frame, FrameError};
-use crate::shard::Letter;
+use catraca_client::frame::{self, FrameError};
+use catraca_group::PeerMessage;
+
+use crate::frame::Frame;
 
 /// Bytes that nobody needs any more are cut off when there are at least so many.
 const CUT: usize = 64 << 10;
@@ -43,13 +45,8 @@ impl Outgoing {
     }
 
     /// Puts a message behind all others.
-    pub(crate) fn push_letter(&mut self, letter: Letter<'_>) -> Result<(), FrameError> {
-        self.push(Frame::letter(self.sent() + 1, letter))
-    }
-
-    /// Puts a message of the detector behind all others.
-    pub(crate) fn push_signal(&mut self, body: &[u8]) -> Result<(), FrameError> {
-        self.push(Frame::Signal { number: self.sent() + 1, body })
+    pub(crate) fn push_message(&mut self, message: PeerMessage<'_>) -> Result<(), FrameError> {
+        self.push(Frame::Message { number: self.sent() + 1, message })
     }
 
     /// Tells the other side what has come from it.
@@ -106,20 +103,20 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
-    use catraca_core::NodeId;
+    use catraca_client::frame::LONGEST_FRAME;
+    use catraca_group::Epoch;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::shard::Key;
 
-    fn letter(body: &[u8]) -> Letter<'_> {
-        Letter { key: Key { name: "a", permits: 1 }, from: NodeId(0), to: NodeId(1), body }
+    fn message(body: &[u8]) -> PeerMessage<'_> {
+        PeerMessage::Detector { epoch: Epoch::FIRST, body }
     }
 
     #[test]
     fn what_was_never_sent_cannot_be_acknowledged() {
         let mut outgoing = Outgoing::default();
-        outgoing.push_letter(letter(b"x")).unwrap();
+        outgoing.push_message(message(b"x")).unwrap();
         assert_eq!(outgoing.acknowledge(2), Err(NeverSent { claimed: 2, sent: 1 }));
         assert_eq!(outgoing.acknowledge(1), Ok(()));
         assert_eq!((outgoing.pending(), outgoing.sent()), (0, 1));
@@ -130,7 +127,7 @@ mod tests {
         let mut outgoing = Outgoing::default();
         let body = vec![7; 1000];
         for number in 1..=10_000 {
-            outgoing.push_letter(letter(&body)).unwrap();
+            outgoing.push_message(message(&body)).unwrap();
             let bytes = outgoing.unwritten().len();
             outgoing.wrote(bytes);
             outgoing.acknowledge(number).unwrap();
@@ -151,12 +148,12 @@ mod tests {
             let mut pushed = 0u8;
             let take_in = |wire: &mut Vec<u8>, received: &mut u64, got: &mut Vec<u8>| {
                 let mut rest = &wire[..];
-                while let Some((body, after)) = frame::split(rest).unwrap() {
+                while let Some((body, after)) = frame::split(rest, LONGEST_FRAME).unwrap() {
                     let frame: Frame<'_> = frame::read(body).unwrap();
                     assert!(frame.number() <= *received + 1, "a gap");
                     if frame.number() == *received + 1 {
                         *received += 1;
-                        let Frame::Letter { body, .. } = frame else { panic!() };
+                        let Frame::Message { message: PeerMessage::Detector { body, .. }, .. } = frame else { panic!() };
                         got.push(body[0]);
                     }
                     rest = after;
@@ -166,7 +163,7 @@ mod tests {
             for (what, amount) in steps {
                 match what {
                     0 => {
-                        outgoing.push_letter(letter(&[pushed])).unwrap();
+                        outgoing.push_message(message(&[pushed])).unwrap();
                         pushed = pushed.wrapping_add(1);
                     }
                     1 => {

@@ -4,10 +4,14 @@
 //! mutex of that state. So a timer that a step has cancelled never reaches a later one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::time::Duration;
 
+use catraca_client::clock;
+use catraca_group::Time;
 use tokio::sync::Notify;
+
+use crate::mutex::{Held, hold};
 
 /// Timers, each known by its place.
 pub(crate) struct Timers<P> {
@@ -17,8 +21,8 @@ pub(crate) struct Timers<P> {
 }
 
 struct Set<P> {
-    by_time: BTreeSet<(Instant, P)>,
-    by_place: BTreeMap<P, Instant>,
+    by_time: BTreeSet<(Time, P)>,
+    by_place: BTreeMap<P, Time>,
 }
 
 impl<P: Ord + Copy> Timers<P> {
@@ -27,23 +31,27 @@ impl<P: Ord + Copy> Timers<P> {
         Timers { set: Mutex::new(set), changed: Notify::new() }
     }
 
-    fn set(&self) -> MutexGuard<'_, Set<P>> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    fn set(&self) -> Held<'_, Set<P>> {
+        hold(&self.set)
     }
 
     /// Sets a timer anew, or cancels it where there is no duration.
     pub(crate) fn change(&self, place: P, after: Option<Duration>) {
         let mut set = self.set();
+        let first = set.by_time.first().copied();
         if let Some(before) = set.by_place.remove(&place) {
             set.by_time.remove(&(before, place));
         }
         if let Some(after) = after {
-            let at = Instant::now() + after;
+            let at = clock::now() + after;
             set.by_place.insert(place, at);
             set.by_time.insert((at, place));
         }
+        let is_sooner = set.by_time.first().is_some_and(|now| first.is_none_or(|old| *now < old));
         drop(set);
-        self.changed.notify_one();
+        if is_sooner {
+            self.changed.notify_one();
+        }
     }
 
     /// Waits until a timer has run out. It stays set until it is claimed.
@@ -51,10 +59,10 @@ impl<P: Ord + Copy> Timers<P> {
         loop {
             let first = self.set().by_time.first().copied();
             match first {
-                Some((at, place)) if at <= Instant::now() => return place,
+                Some((at, place)) if at <= clock::now() => return place,
                 Some((at, _)) => {
                     tokio::select! {
-                        () = tokio::time::sleep_until(at.into()) => {}
+                        () = clock::sleep_until(at) => {}
                         () = self.changed.notified() => {}
                     }
                 }
@@ -67,7 +75,7 @@ impl<P: Ord + Copy> Timers<P> {
     pub(crate) fn claim(&self, place: P) -> bool {
         let mut set = self.set();
         match set.by_place.get(&place) {
-            Some(&at) if at <= Instant::now() => {
+            Some(&at) if at <= clock::now() => {
                 set.by_place.remove(&place);
                 set.by_time.remove(&(at, place))
             }

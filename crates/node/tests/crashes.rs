@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use catraca_node::hi_adsd::{self, News};
-use catraca_node::{Config, LockError, Node};
+use catraca_node::{Config, Node, Refusal};
 use tokio::net::TcpListener;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -71,11 +71,7 @@ async fn a_member_that_was_never_there_has_not_crashed() {
     let (late, at) = (configs.pop().unwrap(), listeners.pop().unwrap());
     let mut nodes = support::group_of(configs, listeners).await;
     let waits = nodes[0].lock("early").within(PATIENT.interval * 2).await;
-    assert_eq!(
-        waits.unwrap_err(),
-        LockError::NotWhole("'c'".to_string()),
-        "the third may be inside"
-    );
+    assert_eq!(waits.unwrap_err(), Refusal::NotReady("'c'".to_string()), "the third may be inside");
     assert!(suspects(&nodes[0]).is_empty());
     nodes.push(Node::start_at(late, at).await.unwrap());
     for node in &nodes {
@@ -105,7 +101,7 @@ async fn a_member_that_paused_too_long_learns_that_its_locks_are_lost() {
             goes_on.recv().unwrap();
             tokio::time::timeout(LIMIT, guard.lost()).await.expect("it is told");
             let by = node.status().detector.unwrap().excluded_by.unwrap();
-            let excluded = LockError::Excluded(by);
+            let excluded = Refusal::Excluded(by);
             assert_eq!(waits.await.unwrap(), Err(excluded.clone()));
             assert_eq!(node.lock("other").await.unwrap_err(), excluded);
         });

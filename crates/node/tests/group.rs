@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use catraca_node::{LockError, Node};
+use catraca_node::{Node, Refusal};
 use support::group;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -67,9 +67,9 @@ async fn a_waiter_that_gives_up_leaves_no_trace() {
     let nodes = group(2, "naimi-trehel").await;
     let guard = nodes[0].lock("x").await.unwrap();
     let late = nodes[1].lock("x").within(Duration::from_millis(50)).await;
-    assert_eq!(late.unwrap_err(), LockError::TimedOut);
-    assert_eq!(nodes[0].lock("x").or_refuse().await.unwrap_err(), LockError::Taken);
-    assert_eq!(nodes[1].lock("x").or_refuse().await.unwrap_err(), LockError::Taken);
+    assert_eq!(late.unwrap_err(), Refusal::TimedOut);
+    assert_eq!(nodes[0].lock("x").or_refuse().await.unwrap_err(), Refusal::Taken);
+    assert_eq!(nodes[1].lock("x").or_refuse().await.unwrap_err(), Refusal::Taken);
     let first = guard.fence();
     guard.release().await;
     let guard =
@@ -98,7 +98,7 @@ async fn sets_are_all_or_none_and_do_not_deadlock() {
         }
         let held = nodes[0].lock("b").await.unwrap();
         let refused = nodes[1].lock_all(&["a", "b"]).or_refuse().await;
-        assert_eq!(refused.unwrap_err(), LockError::Taken, "{algorithm}");
+        assert_eq!(refused.unwrap_err(), Refusal::Taken, "{algorithm}");
         // A set that the group was asked for as a whole is given back when it comes.
         if algorithm == "bouabdallah-laforest" {
             drop(held);
@@ -122,7 +122,7 @@ async fn a_stopped_node_tells_its_guards() {
 #[tokio::test]
 async fn what_cannot_be_locked_is_refused() {
     let nodes = group(1, "naimi-trehel").await;
-    let error = |result: Result<_, LockError>| match result {
+    let error = |result: Result<_, Refusal>| match result {
         Ok(_) => panic!("it was granted"),
         Err(error) => error.to_string(),
     };
@@ -144,7 +144,7 @@ async fn the_limit_of_locks_is_exact_and_loses_no_message_of_others() {
     for number in 0..10 {
         nodes[0].lock(&format!("own/{number}")).within(LIMIT).await.unwrap().release().await;
     }
-    assert_eq!(nodes[0].lock("own/10").await.unwrap_err(), LockError::Full);
+    assert_eq!(nodes[0].lock("own/10").await.unwrap_err(), Refusal::Full);
     nodes[0].lock("own/3").within(LIMIT).await.unwrap().release().await;
 }
 
@@ -163,7 +163,7 @@ async fn sets_that_many_wait_for_do_not_bar_others() {
     nodes[0].lock("two").within(LIMIT).await.unwrap().release().await;
     // Requests that were taken back leave no seat taken.
     for _ in 0..100 {
-        assert_eq!(nodes[1].lock("one").or_refuse().await.unwrap_err(), LockError::Taken);
+        assert_eq!(nodes[1].lock("one").or_refuse().await.unwrap_err(), Refusal::Taken);
     }
     nodes[1].lock("three").within(LIMIT).await.unwrap().release().await;
     held.release().await;
@@ -177,7 +177,7 @@ async fn sets_that_many_wait_for_do_not_bar_others() {
 #[tokio::test]
 async fn all_who_use_a_semaphore_at_a_node_say_the_same_number() {
     let node = &group(1, "naimi-trehel").await[0];
-    let other = |permits, other| LockError::OtherPermits { name: "x".to_string(), permits, other };
+    let other = |permits, other| Refusal::OtherPermits { name: "x".to_string(), permits, other };
     let lock = node.lock("x").await.unwrap();
     assert_eq!(node.semaphore("x", 2).await.unwrap_err(), other(2, 1));
     drop(lock);
@@ -195,7 +195,7 @@ async fn a_semaphore_can_be_in_a_namespace_of_sets() {
     let (one, two) = (nodes[0].semaphore("pool", 2), nodes[1].semaphore("pool", 2));
     let both = [one.within(LIMIT).await.unwrap(), two.within(LIMIT).await.unwrap()];
     let third = nodes[0].semaphore("pool", 2).or_refuse().await;
-    assert_eq!(third.unwrap_err(), LockError::Taken);
+    assert_eq!(third.unwrap_err(), Refusal::Taken);
     drop(both);
     nodes[0].semaphore("pool", 2).within(LIMIT).await.unwrap().release().await;
 }

@@ -16,8 +16,11 @@ impl Digest {
     /// Takes one event in.
     pub fn add(&mut self, event: &Event) {
         // An event is plain data that JSON can always say.
-        let line = serde_json::to_vec(event).unwrap_or_default();
-        for byte in line {
+        self.add_bytes(&serde_json::to_vec(event).unwrap_or_default());
+    }
+
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }
     }

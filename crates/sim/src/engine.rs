@@ -1,5 +1,6 @@
 //! The simulation itself: takes the next event, lets a node step, carries out its effects.
 
+pub(crate) mod bounds;
 mod crash;
 mod figures;
 mod messages;
@@ -13,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_algorithms::{SpecError, Visitor};
 use catraca_core::{
-    Algorithm, Claim, Effect, Effects, Fence, Input, Message, NodeId, Phase, TimerTag, property,
+    Algorithm, Effect, Effects, Fence, Input, Message, NodeId, Phase, TimerTag, property,
 };
 use catraca_trace as trace;
 
 use crate::locality::Locality;
 use crate::metrics::Metrics;
-use crate::monitor::{Broken, Bypass, Capacity, Fences, OneToken, Violation};
+use crate::monitor::{Broken, Bypass, Capacity, Fences, OneToken, Violation, deadlock};
 use crate::network::Links;
 use crate::queue::EventQueue;
 use crate::random::Random;
@@ -28,13 +29,14 @@ use crate::report::{End, Report};
 use crate::setup::Setup;
 use crate::time::Time;
 use crate::workload::Arrivals;
+use bounds::Bounds;
 use sets::Sets;
 use suspicion::Suspicions;
 
 /// How many events pass between two looks at the stop flag.
 const EVENTS_PER_LOOK: u64 = 4096;
 
-/// What may listen to a run or end it early.
+/// What observes a run or ends it early.
 #[derive(Default)]
 pub struct Hooks<'a> {
     /// Called with everything that happens.
@@ -108,12 +110,13 @@ struct Site {
     alive: bool,
 }
 
-/// A request that has not been made yet.
-struct Wish {
+/// A request that waits at its own node for an earlier one, or is about to be made.
+#[derive(Clone, Copy, Debug)]
+struct PendingRequest {
     /// When it came.
     since: Time,
-    /// For what, if it was said.
-    claim: Option<Claim>,
+    /// Its number in the schedule, if it comes from one.
+    scheduled: Option<u32>,
 }
 
 struct Simulation<'a, A: Algorithm> {
@@ -126,7 +129,9 @@ struct Simulation<'a, A: Algorithm> {
     links: Links,
     random: Random,
     /// Requests that came to a busy node, in the order of coming.
-    backlog: BTreeMap<NodeId, VecDeque<Wish>>,
+    backlog: BTreeMap<NodeId, VecDeque<PendingRequest>>,
+    /// How many they are.
+    queued: usize,
     /// Rounds left per node, where the workload limits them.
     rounds: Vec<u32>,
     /// The timers that are set, with the number of the setting that counts.
@@ -142,6 +147,7 @@ struct Simulation<'a, A: Algorithm> {
     bypass: Bypass,
     suspicions: Suspicions,
     metrics: Metrics,
+    bounds: Bounds,
     events: u64,
     entered: u64,
     violation: Option<Violation>,
@@ -174,6 +180,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             links: Links::new(setup.network.clone()),
             random: Random::new(setup.seed),
             backlog: BTreeMap::new(),
+            queued: 0,
             rounds,
             timers: BTreeMap::new(),
             timer_settings: 0,
@@ -185,6 +192,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             bypass: Bypass::new(spec.nodes, setup.max_bypass),
             suspicions: Suspicions::default(),
             metrics: Metrics::new(A::Message::KINDS.len()),
+            bounds: Bounds::of::<Event<A::Message>>(),
             events: 0,
             entered: 0,
             violation: None,
@@ -207,6 +215,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             if self.setup.limits.time.is_some_and(|limit| now > limit) {
                 break End::Time;
             }
+            if let Some(end) = self.beyond_bounds(now) {
+                break end;
+            }
             self.events += 1;
             if self.events.is_multiple_of(EVENTS_PER_LOOK)
                 && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
@@ -214,6 +225,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
                 break End::Interrupted;
             }
             self.handle(now, event);
+            self.look_for_deadlock(now);
         };
         self.finish(end)
     }
@@ -330,6 +342,23 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         }
         let hold = self.setup.workload.hold.sample(&mut self.random);
         self.queue.push(now + hold, Event::Release(node));
+    }
+
+    /// Between two events: whoever waits must have something to wait for. Everything that can let
+    /// somebody in is an event in the queue; the next request from outside, if there is always one,
+    /// is the only event that does not count.
+    #[inline]
+    fn look_for_deadlock(&mut self, now: Time) {
+        let from_outside = usize::from(self.setup.workload.arrivals.keep_coming());
+        if self.bypass.waiting() > 0 && self.queue.len() <= from_outside {
+            let waiting: Vec<NodeId> = self.waiting().collect();
+            self.report(now, deadlock(waiting.into_iter()));
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = NodeId> {
+        let is_waiting = |node: &NodeId| self.sites[node.index()].phase == Phase::Waiting;
+        NodeId::all(self.setup.spec.nodes).filter(is_waiting)
     }
 
     fn expect(&mut self, now: Time, check: impl FnOnce(&mut Self) -> Result<(), Broken>) {

@@ -31,7 +31,7 @@ mod timeline;
 
 pub use engine::{Hooks, run, run_observed};
 pub use report::{End, Report, Served, Waiting};
-pub use setup::{Setup, SetupError, Workload};
+pub use setup::{MAX_ENTRIES, MAX_STAY, Setup, SetupError, Workload};
 pub use snapshot::{NodeView, Snapshot};
 
 use catraca_topology::evolving::generate::Draw;

@@ -2,7 +2,8 @@
 //!
 //! A fault is a verb with its objects and its time: `crash 3 at 5`, `partition 0,1|2,3 from 5 to
 //! 10` (messages between the groups are lost), `hold 0->1 from 4 to 6` (messages are kept back and
-//! set off when the hold is released).
+//! set off when the hold is released), `pause 1 from 4 to 6` (a member takes no steps; whatever comes
+//! meanwhile waits).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -42,6 +43,15 @@ pub enum Fault {
         /// Until when.
         to: Time,
     },
+    /// A member takes no steps.
+    Pause {
+        /// Which one.
+        node: NodeId,
+        /// From when on.
+        from: Time,
+        /// Until when.
+        to: Time,
+    },
 }
 
 /// Why faults cannot be.
@@ -49,7 +59,7 @@ pub enum Fault {
 pub enum FaultError {
     /// Not one of the forms.
     #[error(
-        "'{0}' is no fault: say 'crash 3 at 5', 'partition 0,1|2,3 from 5 to 10' or 'hold 0->1 from 4 to 6'"
+        "'{0}' is no fault: say 'crash 3 at 5', 'partition 0,1|2,3 from 5 to 10', 'hold 0->1 from 4 to 6' or 'pause 1 from 4 to 6'"
     )]
     Form(String),
     /// It ends before it begins.
@@ -101,10 +111,17 @@ impl FromStr for Fault {
                 let (sender, receiver) = (node(sender)?, node(receiver)?);
                 Fault::Hold { sender, receiver, from: time(from)?, to: time(to)? }
             }
+            ["pause", who, "from", from, "to", to] => {
+                Fault::Pause { node: node(who)?, from: time(from)?, to: time(to)? }
+            }
             _ => return Err(form()),
         };
         match fault {
-            Fault::Partition { from, to, .. } | Fault::Hold { from, to, .. } if to < from => {
+            Fault::Partition { from, to, .. }
+            | Fault::Hold { from, to, .. }
+            | Fault::Pause { from, to, .. }
+                if to < from =>
+            {
                 Err(FaultError::Backwards(text.to_string()))
             }
             fault => Ok(fault),
@@ -126,6 +143,7 @@ impl fmt::Display for Fault {
             Fault::Hold { sender, receiver, from, to } => {
                 write!(f, "hold {sender}->{receiver} from {from} to {to}")
             }
+            Fault::Pause { node, from, to } => write!(f, "pause {node} from {from} to {to}"),
         }
     }
 }
@@ -133,7 +151,7 @@ impl fmt::Display for Fault {
 impl Fault {
     fn nodes(&self) -> Vec<NodeId> {
         match self {
-            Fault::Crash { node, .. } => vec![*node],
+            Fault::Crash { node, .. } | Fault::Pause { node, .. } => vec![*node],
             Fault::Partition { groups, .. } => groups.concat(),
             Fault::Hold { sender, receiver, .. } => vec![*sender, *receiver],
         }
@@ -184,6 +202,36 @@ impl Faults {
         })
     }
 
+    /// Who pauses, from when to when.
+    pub(crate) fn pauses(&self) -> impl Iterator<Item = (NodeId, Time, Time)> + '_ {
+        self.faults.iter().filter_map(|fault| match fault {
+            Fault::Pause { node, from, to } => Some((*node, *from, *to)),
+            _ => None,
+        })
+    }
+
+    /// When partitions begin and end.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = Time> + '_ {
+        let times = |fault: &Fault| match fault {
+            Fault::Partition { from, to, .. } => vec![*from, *to],
+            _ => Vec::new(),
+        };
+        self.faults.iter().flat_map(times)
+    }
+
+    /// When a message that is sent now sets off on a link that sends again what a partition has
+    /// swallowed.
+    pub(crate) fn kept_departure(&self, now: Time, sender: NodeId, receiver: NodeId) -> Time {
+        let mut departure = now;
+        while let Some(released) = self
+            .held_until(departure, sender, receiver)
+            .max(self.cut_until(departure, sender, receiver))
+        {
+            departure = released;
+        }
+        departure
+    }
+
     /// When a message that is sent now sets off; `None` if it is lost.
     #[inline]
     pub(crate) fn departure(&self, now: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
@@ -198,14 +246,20 @@ impl Faults {
         Some(departure)
     }
 
-    fn is_cut(&self, at: Time, sender: NodeId, receiver: NodeId) -> bool {
-        self.faults.iter().any(|fault| match fault {
+    /// Whether a partition is between the two.
+    pub(crate) fn is_cut(&self, at: Time, sender: NodeId, receiver: NodeId) -> bool {
+        self.cut_until(at, sender, receiver).is_some()
+    }
+
+    fn cut_until(&self, at: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
+        let ends = self.faults.iter().filter_map(|fault| match fault {
             Fault::Partition { groups, from, to } if (*from..*to).contains(&at) => {
                 let group_of = |node| groups.iter().position(|group| group.contains(&node));
-                group_of(sender) != group_of(receiver)
+                (group_of(sender) != group_of(receiver)).then_some(*to)
             }
-            _ => false,
-        })
+            _ => None,
+        });
+        ends.max()
     }
 
     fn held_until(&self, at: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
@@ -232,7 +286,8 @@ mod tests {
 
     #[test]
     fn faults_read_back_as_they_are_written() {
-        for text in ["crash 3 at 5", "partition 0,1|2 from 5 to 10.5", "hold 0->1 from 4 to 6"] {
+        let holding = ["hold 0->1 from 4 to 6", "pause 1 from 4 to 6"];
+        for text in ["crash 3 at 5", "partition 0,1|2 from 5 to 10.5"].into_iter().chain(holding) {
             assert_eq!(text.parse::<Fault>().unwrap().to_string(), text);
         }
     }
@@ -258,6 +313,18 @@ mod tests {
         assert_eq!(depart(10, 0, 2), Some(Time::units(10)));
         assert_eq!(depart(5, 0, 1), Some(Time::units(6)));
         assert_eq!(depart(5, 1, 0), Some(Time::units(5)));
+    }
+
+    #[test]
+    fn a_link_that_sends_again_waits_for_partitions_and_holds() {
+        let texts =
+            ["partition 0,1|2 from 5 to 10", "hold 0->2 from 9 to 12", "pause 2 from 0 to 9"];
+        let faults = faults(&texts).unwrap();
+        let depart = |at| faults.kept_departure(Time::units(at), NodeId(0), NodeId(2));
+        assert_eq!(depart(4), Time::units(4));
+        assert_eq!(depart(5), Time::units(12));
+        assert_eq!(depart(12), Time::units(12));
+        assert_eq!(faults.cuts().collect::<Vec<_>>(), [5, 10].map(Time::units));
     }
 
     #[test]

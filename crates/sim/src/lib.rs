@@ -23,6 +23,7 @@
 //! ```
 
 pub mod evolving;
+pub mod members;
 
 mod claims;
 mod compare;
@@ -40,8 +41,10 @@ mod queue;
 mod random;
 mod recording;
 mod report;
+mod responses;
 mod scenario;
 mod setup;
+mod theory;
 mod time;
 mod waits;
 mod workload;
@@ -57,7 +60,7 @@ pub use network::{Latency, Network, Order, OrderError};
 pub use queue::EventQueue;
 pub use random::Random;
 pub use report::{End, Report};
-pub use scenario::{EXPERIMENT, KEYS, Key, Scenario, ScenarioError, table};
+pub use scenario::{EXPERIMENT, KEYS, Key, ReadError, Scenario, ScenarioError, read_text, table};
 pub use setup::{Limits, Setup};
 pub use time::{MAX_UNITS, TICKS_PER_UNIT, Time, TimeError};
 pub use workload::{Arrivals, Scheduled, Workload};

@@ -1,7 +1,6 @@
 //! What a run measures: the four measures of S2, section 8.1, and fairness.
 
-use hdrhistogram::Histogram;
-
+use crate::responses::Responses;
 use crate::time::{TICKS_PER_UNIT, Time};
 
 /// Counted while a run goes on. Can be set back, so that a warm-up does not count.
@@ -13,11 +12,9 @@ pub(crate) struct Metrics {
     pub(crate) sent: Vec<u64>,
     /// Messages sent to another cluster.
     pub(crate) between: u64,
-    response: Histogram<u64>,
-    response_total: u128,
+    responses: Responses,
     /// For each cluster that somebody entered from: its responses added up, and how many.
     by_cluster: Vec<(u128, u64)>,
-    longest_response: Time,
     last_entry: Option<Time>,
     longest_wait: Time,
     delay_total: u128,
@@ -28,19 +25,13 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(kinds: usize) -> Self {
-        // Three digits are enough for a percentile. Three is within the allowed range, so the
-        // histogram can always be made.
-        #[expect(clippy::unwrap_used, reason = "the number of digits is a valid constant")]
-        let response = Histogram::new(3).unwrap();
         Metrics {
             since: Time::ZERO,
             entries: 0,
             sent: vec![0; kinds],
             between: 0,
-            response,
-            response_total: 0,
+            responses: Responses::default(),
             by_cluster: Vec::new(),
-            longest_response: Time::ZERO,
             last_entry: None,
             longest_wait: Time::ZERO,
             delay_total: 0,
@@ -68,10 +59,7 @@ impl Metrics {
         }
         self.entries += 1;
         self.last_entry = Some(now);
-        // The histogram grows by itself: recording cannot fail.
-        self.response.record(response.0).ok();
-        self.response_total += u128::from(response.0);
-        self.longest_response = self.longest_response.max(response);
+        self.responses.add(response);
         self.wait(response);
         if let Some(left_at) = self.left_at.take() {
             self.delay_total += u128::from((now - left_at).0);
@@ -97,7 +85,7 @@ impl Metrics {
     }
 
     pub(crate) fn mean_response(&self) -> Option<f64> {
-        mean(self.response_total, self.entries)
+        self.responses.mean()
     }
 
     /// The longest mean response of a cluster, in that of the shortest.
@@ -110,9 +98,7 @@ impl Metrics {
     }
 
     pub(crate) fn response_p99(&self) -> Option<f64> {
-        let quantile = Time(self.response.value_at_quantile(0.99));
-        // The histogram gives the upper end of a step, which may lie beyond every response.
-        (self.entries > 0).then(|| quantile.min(self.longest_response).as_units())
+        self.responses.p99()
     }
 
     pub(crate) fn last_entry(&self) -> Option<f64> {
@@ -174,13 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn the_99th_percentile_is_never_above_the_longest_response() {
+    fn a_wait_that_was_not_served_is_no_response() {
         let mut metrics = Metrics::new(0);
         metrics.enter(Time(1_234_567), Time::ZERO, None);
-        assert!(metrics.response.value_at_quantile(0.99) > 1_234_567, "the histogram rounds up");
-        assert_eq!(metrics.response_p99(), Some(1.234567));
-        // A wait that was not served is no response.
         metrics.wait(Time(1_235_000));
         assert_eq!(metrics.response_p99(), Some(1.234567));
+        assert_eq!(metrics.longest_wait(), Time(1_235_000));
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub(crate) use bypass::Bypass;
 pub(crate) use capacity::Capacity;
 pub(crate) use fence::Fences;
-pub(crate) use progress::nobody_waits;
+pub(crate) use progress::deadlock;
 pub(crate) use token::OneToken;
 
 use crate::time::Time;

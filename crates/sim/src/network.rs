@@ -115,6 +115,18 @@ impl Latency {
         if pairs == 0.0 { 0.0 } else { total / pairs }
     }
 
+    /// The mean of the slowest channels, in units.
+    pub fn slowest_mean(&self) -> f64 {
+        let slowest = |channels: &mut dyn Iterator<Item = &Distribution>| {
+            channels.map(|channel| channel.mean()).fold(0.0, f64::max)
+        };
+        match self {
+            Latency::Uniform(distribution) => distribution.mean(),
+            Latency::Clusters { matrix, .. } => slowest(&mut matrix.iter().flatten()),
+            Latency::NearFar { lan, wan, .. } => slowest(&mut [lan, wan].into_iter()),
+        }
+    }
+
     fn is_constant(&self) -> bool {
         let constant =
             |distribution: &Distribution| matches!(distribution, Distribution::Constant(_));
@@ -122,6 +134,18 @@ impl Latency {
             Latency::Uniform(distribution) => constant(distribution),
             Latency::Clusters { matrix, .. } => matrix.iter().flatten().all(constant),
             Latency::NearFar { lan, wan, .. } => constant(lan) && constant(wan),
+        }
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Latency::Uniform(distribution) => distribution.fmt(f),
+            Latency::Clusters { .. } => f.write_str("by clusters"),
+            Latency::NearFar { lan, wan, .. } => {
+                write!(f, "{lan} within clusters, {wan} between")
+            }
         }
     }
 }

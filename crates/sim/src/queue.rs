@@ -25,12 +25,14 @@ pub struct EventQueue<E> {
     occupied: u64,
     now: Time,
     len: usize,
+    /// How many events were put in for now since now is now.
+    caused_now: u64,
 }
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         let buckets = std::array::from_fn(|_| VecDeque::new());
-        EventQueue { buckets, occupied: 0, now: Time::ZERO, len: 0 }
+        EventQueue { buckets, occupied: 0, now: Time::ZERO, len: 0, caused_now: 0 }
     }
 }
 
@@ -45,6 +47,12 @@ impl<E> EventQueue<E> {
         self.len
     }
 
+    /// How many events were put in that happen at the time at which they were put in, since time
+    /// last advanced. If this grows without end, time does not advance.
+    pub fn caused_now(&self) -> u64 {
+        self.caused_now
+    }
+
     /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -55,12 +63,14 @@ impl<E> EventQueue<E> {
     pub fn push(&mut self, at: Time, event: E) {
         debug_assert!(at >= self.now, "an event in the past");
         self.len += 1;
+        self.caused_now += u64::from(at == self.now);
         self.place(at, event);
     }
 
     /// Puts an event in that happens now, before everything else.
     pub fn push_first(&mut self, event: E) {
         self.len += 1;
+        self.caused_now += 1;
         self.buckets[0].push_front((self.now, event));
     }
 
@@ -95,6 +105,7 @@ impl<E> EventQueue<E> {
         let (first, last) = times()
             .fold((Time(u64::MAX), Time::ZERO), |(first, last), at| (first.min(at), last.max(at)));
         self.now = first;
+        self.caused_now = 0;
         if first == last {
             std::mem::swap(&mut self.buckets[0], &mut moving);
         } else {
@@ -131,6 +142,20 @@ mod tests {
         queue.push_first("last");
         assert_eq!(queue.pop(), Some((Time(3), "last")));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn events_that_happen_at_the_time_that_caused_them_are_counted_until_time_advances() {
+        let mut queue = EventQueue::default();
+        queue.push(Time(5), "later");
+        queue.push(Time(5), "later");
+        assert_eq!((queue.pop(), queue.caused_now()), (Some((Time(5), "later")), 0));
+        queue.push(Time(5), "now");
+        queue.push_first("first");
+        queue.push(Time(6), "later");
+        assert_eq!(queue.caused_now(), 2);
+        while queue.pop().is_some_and(|(at, _)| at < Time(6)) {}
+        assert_eq!(queue.caused_now(), 0);
     }
 
     proptest! {

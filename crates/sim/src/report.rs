@@ -19,6 +19,38 @@ pub enum End {
     Violation,
     /// Somebody asked it to stop.
     Interrupted,
+    /// It gave up: too many requests wait at their own nodes.
+    TooManyRequests,
+    /// It gave up: too many messages and other events are pending.
+    TooManyEvents,
+    /// It gave up: time does not advance.
+    SameInstant,
+    /// It gave up: the clock cannot count further.
+    EndOfTime,
+}
+
+impl End {
+    /// For a run that gave up: why, and what to change.
+    pub fn gave_up(self) -> Option<&'static str> {
+        match self {
+            End::TooManyRequests => Some(
+                "more than a million requests wait at their own nodes, because they come faster \
+                 than they can be served; lower the rate, make bursts rarer, or shorten the hold",
+            ),
+            End::TooManyEvents => Some(
+                "the messages on their way take more than 1 GiB, because they are sent faster than \
+                 they arrive; take fewer nodes, a longer timeout or shorter delays",
+            ),
+            End::SameInstant => Some(
+                "more than ten million events happen at one instant, so time does not advance; \
+                 make the hold, the delay, or the time to the next request longer than 0",
+            ),
+            End::EndOfTime => {
+                Some("the clock cannot count further; shorten the times, or end the run earlier")
+            }
+            End::Entries | End::Time | End::Quiet | End::Violation | End::Interrupted => None,
+        }
+    }
 }
 
 /// The figures of one run. Times are in units; what cannot be said (no entry, no delay) is `None`.
@@ -38,7 +70,7 @@ pub struct Report {
     pub messages: u64,
     /// Messages sent by kind, without the warm-up.
     pub by_kind: Vec<(&'static str, u64)>,
-    /// Messages per entry.
+    /// Messages per entry. Those of requests that still wait at the end count too.
     pub messages_per_entry: Option<f64>,
     /// Messages within clusters, where there are clusters.
     pub messages_within: Option<u64>,
@@ -52,13 +84,16 @@ pub struct Report {
     pub delay: Option<f64>,
     /// Mean time from request to entry.
     pub response_mean: Option<f64>,
-    /// 99 % of the entries came within this time after the request.
+    /// 99 % of the entries came within this time after the request. Exact up to 65,536 entries, and
+    /// within 0.1 % above.
     pub response_p99: Option<f64>,
     /// The longest anybody waited, served or not.
     pub longest_wait: f64,
     /// Entries per unit of time.
     pub throughput: Option<f64>,
-    /// Throughput as a fraction of the bound 1/(T+E).
+    /// Entries in the time of one message and one stay, T+E. At most 1 where each entry needs a
+    /// message from whoever was inside before; above 1 where nodes enter again without one, where
+    /// several are inside at once, and where the next is nearer than T.
     pub throughput_of_bound: Option<f64>,
     /// Jain's index over the entries of the nodes that are alive.
     pub fairness: Option<f64>,

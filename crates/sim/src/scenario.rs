@@ -3,7 +3,9 @@
 //! One table, [`KEYS`], lists everything that can be said. It drives the reader of files, the flags
 //! of the command line and the command that reproduces a run, so none of them can fall behind.
 
+mod file;
 mod keys;
+mod members;
 mod network;
 mod parse;
 mod values;
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 
 use catraca_algorithms::mutants::{Caught, Listed};
 
+pub use file::{ReadError, read_text};
 pub use keys::{KEYS, Key};
 
 /// What was said about a run: for each key of [`KEYS`], the texts it was given.
@@ -51,6 +54,9 @@ pub enum ScenarioError {
     /// A group that cannot be.
     #[error(transparent)]
     Spec(#[from] catraca_algorithms::SpecError),
+    /// Members that cannot be.
+    #[error(transparent)]
+    Members(#[from] crate::members::SetupError),
 }
 
 impl Scenario {
@@ -95,6 +101,11 @@ impl Scenario {
             [value] => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether anything was said about `path`.
+    pub fn says(&self, path: &str) -> bool {
+        !self.values(path).is_empty()
     }
 
     /// Every value of `path`.

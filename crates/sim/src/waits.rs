@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use catraca_core::{Claim, NodeId, ResourceId};
-use hdrhistogram::Histogram;
 
+use crate::responses::Responses;
 use crate::time::{TICKS_PER_UNIT, Time};
 
 /// Follows every request of a run on several resources. A change costs as much as there are
@@ -59,14 +59,6 @@ struct Totals {
     several: Responses,
     /// Those for several of which exactly one was taken when they came.
     one_taken: Responses,
-}
-
-/// How long some requests waited.
-#[derive(Debug)]
-struct Responses {
-    histogram: Histogram<u64>,
-    total: u128,
-    longest: u64,
 }
 
 /// The figures of a run. Times are in units.
@@ -204,7 +196,8 @@ impl Request {
 
 impl Totals {
     fn new() -> Self {
-        let (single, several, one_taken) = (Responses::new(), Responses::new(), Responses::new());
+        let (single, several, one_taken) =
+            (Responses::default(), Responses::default(), Responses::default());
         Totals { in_use: 0, in_line: 0, rest: 0, single, several, one_taken }
     }
 
@@ -221,37 +214,6 @@ impl Totals {
         } else {
             self.single.add(response);
         }
-    }
-}
-
-impl Responses {
-    fn new() -> Self {
-        // Three digits are enough for a percentile. Three is within the allowed range, so the
-        // histogram can always be made.
-        #[expect(clippy::unwrap_used, reason = "the number of digits is a valid constant")]
-        let histogram = Histogram::new(3).unwrap();
-        Responses { histogram, total: 0, longest: 0 }
-    }
-
-    fn add(&mut self, response: Time) {
-        // The histogram grows by itself: recording cannot fail.
-        self.histogram.record(response.0).ok();
-        self.total += u128::from(response.0);
-        self.longest = self.longest.max(response.0);
-    }
-
-    fn count(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    fn mean(&self) -> Option<f64> {
-        in_units(self.total, self.count())
-    }
-
-    fn p99(&self) -> Option<f64> {
-        // The histogram gives the upper end of a step, which may lie beyond every response.
-        let quantile = self.histogram.value_at_quantile(0.99).min(self.longest);
-        (self.count() > 0).then(|| Time(quantile).as_units())
     }
 }
 

@@ -55,6 +55,11 @@ pub struct Scheduled {
 }
 
 impl Arrivals {
+    /// Whether requests keep coming whatever the nodes do: then the next one is always planned.
+    pub fn keep_coming(&self) -> bool {
+        matches!(self, Arrivals::Open { .. } | Arrivals::Bursts { .. })
+    }
+
     /// Whether requests keep coming until the run is stopped.
     pub fn is_endless(&self) -> bool {
         !matches!(self, Arrivals::Closed { rounds: Some(_), .. } | Arrivals::Schedule(_))

@@ -58,6 +58,7 @@ fn runs_of_today_are_the_runs_of_yesterday() {
     let (closed, figures) = digest(&closed);
     assert_eq!((closed.as_str(), figures.events), ("91b3bc4dfc901a75", 294));
 
+    // Raymond does not survive the crash; the run ends at the deadlock.
     let open = Scenario::new()
         .with("algorithm", "raymond")
         .with("nodes", 20)
@@ -69,7 +70,7 @@ fn runs_of_today_are_the_runs_of_yesterday() {
         .with("run.time", 60)
         .with("run.seed", 5);
     let (open, figures) = digest(&open);
-    assert_eq!((open.as_str(), figures.events), ("44792e23c5938a18", 164));
+    assert_eq!((open.as_str(), figures.events), ("83194b26c10c468f", 160));
 
     let together = Scenario::new()
         .with("algorithm", "coordinator")

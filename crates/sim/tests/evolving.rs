@@ -48,6 +48,58 @@ fn seen(snapshot: &Snapshot) -> Vec<String> {
     snapshot.nodes.iter().map(node).collect()
 }
 
+/// A repeated graph of three nodes: 0 meets 1, then 1 meets 2 for two instants, then nobody.
+fn lap() -> EvolvingGraph {
+    let contacts = vec![Contact::at(0, 0, 1), Contact::between(1, 2, 1, 2)];
+    EvolvingGraph::numbered(3, contacts, 4, Some(0)).unwrap()
+}
+
+#[test]
+fn laps_in_which_nothing_changes_are_counted_without_going_through_them() {
+    for (hold, pause) in [(1, 0), (37, 0), (5, 61), (40, 40)] {
+        let until = 1_000;
+        let written_out = lap().until(until).unwrap();
+        let all = NodeId::all(3).map(|node| (u64::from(node.0) * 100, node)).collect();
+        let workload = Workload { requests: all, rounds: Some(4), hold, pause };
+        for algorithm in [PERMISSION, TOKEN] {
+            let report = |graph: &EvolvingGraph| {
+                let setup = Setup::new(graph, workload.clone());
+                run(algorithm, &Setup { until: Some(until), ..setup }).unwrap()
+            };
+            assert_eq!(report(&lap()), report(&written_out), "hold {hold}, pause {pause}");
+        }
+    }
+}
+
+#[test]
+fn the_longest_hold_on_a_cycle_ends() {
+    let graph = lap();
+    let hold = catraca_sim::evolving::MAX_STAY;
+    let workload = Workload { hold, ..Workload::once(NodeId::all(3).collect(), 0) };
+    let report = run(TOKEN, &Setup::new(&graph, workload)).unwrap();
+    assert_eq!((report.end, report.served.len()), (End::Served, 3));
+    assert!(report.last > 3 * hold);
+}
+
+#[test]
+fn a_run_that_would_not_fit_into_memory_or_numbers_is_refused() {
+    use catraca_sim::evolving::{MAX_ENTRIES, MAX_STAY, SetupError};
+    let graph = lap();
+    let once = || Workload::once(vec![NodeId(0)], 0);
+    let refused = |setup: Setup<'_>| run(TOKEN, &setup).unwrap_err();
+    let rounds = Some(u32::MAX);
+    let often = Setup::new(&graph, Workload { rounds, ..once() });
+    assert_eq!(refused(often.clone()), SetupError::TooManyEntries);
+    let entries = Some(MAX_ENTRIES + 1);
+    assert_eq!(refused(Setup { entries, ..often.clone() }), SetupError::TooManyEntries);
+    assert!(run(TOKEN, &Setup { entries: Some(10), ..often.clone() }).is_ok());
+    assert!(run(TOKEN, &Setup { until: Some(10), ..often }).is_ok());
+    let long = Workload { hold: MAX_STAY + 1, ..once() };
+    assert_eq!(refused(Setup::new(&graph, long)), SetupError::TooLong);
+    let late = Workload::once(vec![NodeId(0)], u64::MAX);
+    assert_eq!(refused(Setup::new(&graph, late)), SetupError::TooLate);
+}
+
 /// Reference: S1, Figure 2 and the text to it.
 #[test]
 fn paper_figure_2_of_s1_instant_by_instant() {

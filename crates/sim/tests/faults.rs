@@ -3,7 +3,9 @@
 
 mod watch;
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, Input, Message, NodeId, Start, property};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Input, Message, NodeId, Start, property,
+};
 use catraca_sim::{End, Report, Scenario};
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +147,9 @@ enum Never {}
 impl Message for Never {
     const KINDS: &'static [&'static str] = &[];
     fn kind(&self) -> usize {
+        match *self {}
+    }
+    fn is_possible(&self, _bounds: Bounds) -> bool {
         match *self {}
     }
 }

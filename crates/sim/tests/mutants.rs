@@ -1,7 +1,7 @@
 //! Deliberately broken algorithms are caught by random runs too, and for the right reason.
 //!
-//! The exhaustive checker catches nearly every mutant; here the monitors of the simulator show that
-//! they are awake, and catch the ones that are left to them.
+//! The exhaustive checker catches nearly every mutant; here the monitors of the simulator catch them
+//! too, and the ones that only they can catch.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 mod watch;
@@ -47,7 +47,8 @@ fn plain_scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
         .with("network.delay", one_of(["uniform:0.1..3", "exp:1", "exp:5"]))
         .with("workload.hold", one_of(["0", "exp:0.5", "3"]))
         .with("workload.think", one_of(["0", "exp:1", "exp:20"]))
-        .with("workload.rounds", 4)
+        // In one round some mutants are stuck that would show themselves in another way in the next.
+        .with("workload.rounds", if seed % 4 == 3 { 1 } else { 4 })
 }
 
 /// Whether some run finds the property broken that the checker finds broken too.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catraca_algorithms::registry::ENTRIES;
 use catraca_core::{
-    Algorithm, Claim, Effects, Fence, Input, Message, NodeId, ResourceId, Start, property,
+    Algorithm, Bounds, Claim, Effects, Fence, Input, Message, NodeId, ResourceId, Start, property,
 };
 use catraca_sim::Scenario;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,12 @@ impl Message for Word {
             Word::Ask(_) => 0,
             Word::Enter(_) => 1,
             Word::Leave(_) => 2,
+        }
+    }
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match self {
+            Word::Ask(claim) | Word::Leave(claim) => bounds.has_claim(claim),
+            Word::Enter(fence) => bounds.has_fence(*fence),
         }
     }
 }

@@ -5,7 +5,9 @@ mod watch;
 
 use std::time::Duration;
 
-use catraca_core::{Algorithm, Claim, Effects, Input, Message, NodeId, Start, TimerTag, property};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Input, Message, NodeId, Start, TimerTag, property,
+};
 use catraca_sim::{Scenario, Time};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,9 @@ enum Never {}
 impl Message for Never {
     const KINDS: &'static [&'static str] = &[];
     fn kind(&self) -> usize {
+        match *self {}
+    }
+    fn is_possible(&self, _bounds: Bounds) -> bool {
         match *self {}
     }
 }

@@ -29,7 +29,7 @@ mod sweep;
 mod write;
 
 pub use conditions::{Conclusion, Conditions, Question, Standing, Tour, Truth, Verdict, Witness};
-pub use graph::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES};
+pub use graph::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES, MAX_INSTANT};
 pub use journey::{Arrivals, Hop, Journey, Journeys};
 pub use reach::{Farthest, Reachability};
 pub use read::{Format, FormatError, LineError, LineFault, Reader, Resolution, ResolutionError};

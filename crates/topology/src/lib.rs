@@ -26,6 +26,7 @@ extern crate alloc;
 pub mod evolving;
 
 mod cluster;
+mod field;
 mod hypercube;
 mod members;
 mod quorum;

@@ -7,13 +7,15 @@ use core::str::FromStr;
 use catraca_core::NodeId;
 use serde::{Deserialize, Serialize};
 
+use crate::field::{Field, prime_power};
+
 /// The ways to build quorums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuorumKind {
     /// One's row and one's column of a square; any number of nodes.
     Grid,
-    /// The lines of a finite projective plane; q*q + q + 1 nodes, q prime.
+    /// The lines of a finite projective plane; q*q + q + 1 nodes, q a power of a prime.
     Plane,
 }
 
@@ -46,7 +48,7 @@ pub enum QuorumError {
     Unreadable(alloc::string::String),
     /// There is no plane with this many points.
     #[error(
-        "a projective plane has q*q+q+1 nodes with q prime, which {nodes} is not; the nearest is {nearest}, or take the grid"
+        "there is a projective plane of q*q+q+1 nodes with q a power of a prime, as 7, 13, 21 or 31, but none of {nodes}; the nearest is {nearest}, or take the grid"
     )]
     NoPlane {
         /// What was asked for.
@@ -81,11 +83,12 @@ impl Quorums {
     /// The lines are the translates of a perfect difference set (Singer 1938): every difference
     /// modulo N occurs once, so any two translates meet in exactly one point.
     pub fn plane(nodes: u32) -> Result<Self, QuorumError> {
-        let order = prime_orders().take_while(|&q| points(q) <= nodes).last();
-        let Some(order) = order.filter(|&q| points(q) == nodes) else {
+        let order = orders().take_while(|&q| points(q) <= nodes).last();
+        let field = order.filter(|&q| points(q) == nodes).and_then(|q| Some((q, Field::new(q)?)));
+        let Some((order, field)) = field else {
             return Err(QuorumError::NoPlane { nodes, nearest: nearest_plane(nodes) });
         };
-        let line = difference_set(order);
+        let line = difference_set(order, &field);
         let translate = |by: u32| {
             let mut quorum: Vec<NodeId> =
                 line.iter().map(|point| NodeId((point + by) % nodes)).collect();
@@ -117,13 +120,15 @@ const fn points(q: u32) -> u32 {
     q * q + q + 1
 }
 
-fn prime_orders() -> impl Iterator<Item = u32> {
-    (2..60_000u32).filter(|&q| (2..q).take_while(|d| d * d <= q).all(|d| !q.is_multiple_of(d)))
+/// The orders of the planes that are built. Whether there are planes of other orders is not known,
+/// except that there is none of order 6 or 10. The largest has 16 million points.
+fn orders() -> impl Iterator<Item = u32> {
+    (2..4_000u32).filter(|&q| prime_power(q).is_some())
 }
 
 fn nearest_plane(nodes: u32) -> u32 {
     let mut below = points(2);
-    for above in prime_orders().map(points) {
+    for above in orders().map(points) {
         if above >= nodes {
             return if above - nodes <= nodes.abs_diff(below) { above } else { below };
         }
@@ -132,15 +137,15 @@ fn nearest_plane(nodes: u32) -> u32 {
     below
 }
 
-/// A perfect difference set modulo q*q+q+1 that contains 0, for prime `q`.
+/// A perfect difference set modulo q*q+q+1 that contains 0.
 ///
 /// Points of the plane are the elements of GF(q^3) up to a factor in GF(q). If x generates them all,
 /// point k is x^k, and those with no x^2 part form a line.
-fn difference_set(q: u32) -> Vec<u32> {
+fn difference_set(q: u32, field: &Field) -> Vec<u32> {
     let coefficients =
         (1..q).flat_map(|c| (0..q).flat_map(move |b| (0..q).map(move |a| [c, b, a])));
     for cubic in coefficients {
-        if let Some(line) = line_of_powers(q, cubic) {
+        if let Some(line) = line_of_powers(q, field, cubic) {
             return line;
         }
     }
@@ -149,7 +154,7 @@ fn difference_set(q: u32) -> Vec<u32> {
 
 /// The powers k of x with no x^2 part, if x runs through all points before it comes back to the
 /// first; here x^3 = a x^2 + b x + c.
-fn line_of_powers(q: u32, [c, b, a]: [u32; 3]) -> Option<Vec<u32>> {
+fn line_of_powers(q: u32, field: &Field, [c, b, a]: [u32; 3]) -> Option<Vec<u32>> {
     let (mut low, mut middle, mut high) = (1, 0, 0);
     let mut line = Vec::new();
     for power in 0..points(q) {
@@ -159,7 +164,11 @@ fn line_of_powers(q: u32, [c, b, a]: [u32; 3]) -> Option<Vec<u32>> {
         if high == 0 {
             line.push(power);
         }
-        (low, middle, high) = (high * c % q, (low + high * b) % q, (middle + high * a) % q);
+        (low, middle, high) = (
+            field.multiply(high, c),
+            field.add(low, field.multiply(high, b)),
+            field.add(middle, field.multiply(high, a)),
+        );
     }
     (middle == 0 && high == 0).then_some(line)
 }
@@ -188,10 +197,16 @@ mod tests {
     /// 'All sets have the same size' and 'a site takes part in at most k sets.' Reference: S2 8.3.3.
     #[test]
     fn a_plane_has_lines_of_q_plus_one_points_and_any_two_meet_once() {
-        for (nodes, size) in [(7, 3), (13, 4), (31, 6), (57, 8), (133, 12), (183, 14)] {
+        let planes =
+            [(7, 3), (13, 4), (21, 5), (31, 6), (57, 8), (73, 9), (91, 10), (133, 12), (183, 14)];
+        for (nodes, size) in planes.into_iter().chain([(273, 17)]) {
             let plane = Quorums::plane(nodes).unwrap();
-            assert_every_two_intersect(&plane);
             for a in NodeId::all(nodes) {
+                assert!(plane.of(a).contains(&a), "{a} is in its own quorum");
+                for b in NodeId::all(nodes).filter(|&b| b != a) {
+                    let common = plane.of(a).iter().filter(|node| plane.of(b).contains(node));
+                    assert_eq!(common.count(), 1, "{a} and {b} of {nodes}");
+                }
                 assert_eq!(plane.of(a).len(), size);
                 let member_of = NodeId::all(nodes).filter(|&b| plane.of(b).contains(&a)).count();
                 assert_eq!(member_of, size);
@@ -205,6 +220,9 @@ mod tests {
         let nearest = |nodes| Quorums::plane(nodes).unwrap_err();
         assert_eq!(nearest(1), QuorumError::NoPlane { nodes: 1, nearest: 7 });
         assert_eq!(nearest(12), QuorumError::NoPlane { nodes: 12, nearest: 13 });
-        assert_eq!(nearest(21), QuorumError::NoPlane { nodes: 21, nearest: 13 });
+        assert_eq!(nearest(20), QuorumError::NoPlane { nodes: 20, nearest: 21 });
+        assert_eq!(nearest(43), QuorumError::NoPlane { nodes: 43, nearest: 31 });
+        let far = 4_294_967_295;
+        assert_eq!(nearest(far), QuorumError::NoPlane { nodes: far, nearest: 15_916_111 });
     }
 }

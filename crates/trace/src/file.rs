@@ -1,6 +1,6 @@
 //! The file format: JSON lines, the header first.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use catraca_algorithms::{Spec, SpecError};
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,12 @@ use crate::record::Event;
 
 /// The version of the format that this crate writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
+
+/// The most events that are read: a trace is held in memory, and so many have about a gigabyte.
+const MAX_EVENTS: usize = 2_000_000;
+
+/// No line is longer. What has one is no trace, and is not read to its end.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// Who wrote a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +89,9 @@ pub enum TraceError {
         /// What is wrong with it.
         cause: serde_json::Error,
     },
+    /// More events than are read.
+    #[error("has more than {MAX_EVENTS} events; record a shorter run")]
+    TooLong,
     /// The header describes no group.
     #[error("describes no group: {0}")]
     Spec(#[from] SpecError),
@@ -99,26 +108,24 @@ pub enum TraceError {
 impl Trace {
     /// Reads a trace.
     pub fn read(mut input: impl BufRead) -> Result<Self, TraceError> {
-        let mut first = String::new();
-        input.read_line(&mut first).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => TraceError::NoTrace(serde::de::Error::custom("not text")),
-            _ => TraceError::Io(error),
-        })?;
-        if first.trim().is_empty() {
+        let mut line = String::new();
+        read_line(&mut input, &mut line, TraceError::NoTrace)?;
+        if line.trim().is_empty() {
             return Err(TraceError::Empty);
         }
-        let header = read_header(&first)?;
+        let header = read_header(&line)?;
         let mut events = Vec::new();
-        for (index, line) in input.lines().enumerate() {
-            let broken = |cause| TraceError::Line { line: index + 2, cause };
-            let line = line.map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => broken(serde::de::Error::custom("not text")),
-                _ => TraceError::Io(error),
-            })?;
+        loop {
+            let broken = |cause| TraceError::Line { line: events.len() + 2, cause };
+            if !read_line(&mut input, &mut line, broken)? {
+                return Ok(Trace { header, events });
+            }
+            if events.len() == MAX_EVENTS {
+                return Err(TraceError::TooLong);
+            }
             let event = serde_json::from_str(&line).map_err(broken)?;
             events.push(event);
         }
-        Ok(Trace { header, events })
     }
 
     /// Writes the trace.
@@ -128,6 +135,24 @@ impl Trace {
             writer.event(event)?;
         }
         writer.finish().map(drop)
+    }
+}
+
+/// Reads the next line; false at the end. What is no text, or has no end, is `broken`.
+fn read_line(
+    input: &mut impl BufRead,
+    line: &mut String,
+    broken: impl Fn(serde_json::Error) -> TraceError,
+) -> Result<bool, TraceError> {
+    let broken = |what: &str| broken(serde::de::Error::custom(what));
+    line.clear();
+    let read = input.take(LONGEST_LINE).read_line(line).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => broken("not text"),
+        _ => TraceError::Io(error),
+    })?;
+    match read as u64 {
+        LONGEST_LINE => Err(broken("it is longer than 16 MiB")),
+        read => Ok(read > 0),
     }
 }
 
@@ -211,6 +236,9 @@ mod tests {
     fn other_files_are_refused_with_the_reason() {
         assert!(error_of("").contains("is empty"));
         assert!(error_of("hello\n").contains("is no trace"));
+        let endless = io::BufReader::new(io::repeat(b' '));
+        let error = Trace::read(endless).unwrap_err().to_string();
+        assert!(error.contains("is no trace") && error.contains("longer than 16 MiB"), "{error}");
         assert!(error_of("{\"catraca-trace\":7}\n").contains("version 7"));
         assert!(
             Trace::read(&[0xff, 0xfe, b'\n'][..]).unwrap_err().to_string().contains("no trace")

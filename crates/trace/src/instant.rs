@@ -5,7 +5,7 @@ use catraca_core::{Algorithm, Effect, Effects, Input, NodeId, Phase};
 
 use crate::file::{Trace, TraceError};
 use crate::record::Event;
-use crate::replay::{named_nodes_exist, typed};
+use crate::replay::{can_be_run, typed};
 
 /// What an observer of all nodes would see at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +62,14 @@ impl Visitor for Stand<'_> {
                 }
                 Event::Lost { .. } => continue,
             };
-            named_nodes_exist(step, spec.nodes).map_err(broken)?;
+            can_be_run(step, spec).map_err(broken)?;
             let phase = &mut phases[step.node.index()];
             match step.input {
                 Input::Request(_) => *phase = Phase::Waiting,
                 Input::Release => *phase = Phase::Idle,
                 _ => {}
             }
-            let input = typed::<A>(&step.input).map_err(broken)?;
+            let input = typed::<A>(&step.input, spec.bounds()).map_err(broken)?;
             nodes[step.node.index()].step(&config, input, &mut out);
             if out.drain().any(|effect| matches!(effect, Effect::Granted(_))) {
                 *phase = Phase::Inside;

@@ -30,9 +30,12 @@ mod file;
 mod instant;
 mod record;
 mod replay;
+mod syntax;
+mod watch;
 mod words;
 
 pub use file::{Header, Origin, Trace, TraceError, VERSION, Writer};
 pub use instant::{Instant, instant_at, pointers_at};
 pub use record::{Event, Outcome, Payload, Recorder, SendId, Step};
 pub use replay::{Difference, Replay, replay};
+pub use syntax::{ClaimError, StartError, parse_claim, parse_start};

@@ -1,12 +1,11 @@
 //! Running a trace again.
 
-use std::collections::BTreeSet;
-
 use catraca_algorithms::{Spec, Visitor};
-use catraca_core::{Algorithm, Fence, Input, NodeId, Phase};
+use catraca_core::{Algorithm, Bounds, Input, Message, NodeId};
 
 use crate::file::{Trace, TraceError};
 use crate::record::{Event, Outcome, Payload, Recorder, Step};
+use crate::watch::Watch;
 
 /// Where a trace and its replay part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,13 +61,13 @@ impl Visitor for Replayer<'_> {
                 Event::Lost { .. } => continue,
             };
             let broken = |what: String| TraceError::Event { event: number, what };
-            named_nodes_exist(recorded, spec.nodes).map_err(broken)?;
+            can_be_run(recorded, spec).map_err(broken)?;
             let state = &mut nodes[recorded.node.index()];
-            let input = typed::<A>(&recorded.input).map_err(broken)?;
+            let input = typed::<A>(&recorded.input, spec.bounds()).map_err(broken)?;
             let place = (recorded.at, recorded.node);
             let replayed = recorder.drive(state, &config, place, input, recorded.delivers);
-            result.steps += 1;
-            watch.step(number, &replayed, &mut result);
+            result.count(&replayed);
+            result.violations.extend(watch.step(&replayed).into_iter().map(|what| (number, what)));
             if replayed != *recorded {
                 let recorded = recorded.clone();
                 result.difference = Some(Difference { event: number, recorded, replayed });
@@ -79,29 +78,60 @@ impl Visitor for Replayer<'_> {
     }
 }
 
-/// A step is taken by a node of the group, on a message of another.
-pub(crate) fn named_nodes_exist(step: &Step, nodes: u32) -> Result<(), String> {
-    let sender = match step.input {
-        Input::Message { from, .. } if from == step.node => {
+impl Replay {
+    fn count(&mut self, step: &Step) {
+        self.steps += 1;
+        for outcome in &step.outcomes {
+            match outcome {
+                Outcome::Send { .. } => self.messages += 1,
+                Outcome::Granted(_) => self.entries += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A step is taken by a node of the group, on a message of another, or for resources that there
+/// are.
+pub(crate) fn can_be_run(step: &Step, spec: &Spec) -> Result<(), String> {
+    let other = match &step.input {
+        Input::Message { from, .. } if *from == step.node => {
             return Err(format!("node {from} gets a message from itself"));
         }
-        Input::Message { from, .. } => Some(from),
+        Input::Message { from, .. } => Some(*from),
+        Input::Suspect(node) | Input::Trust(node) => Some(*node),
+        Input::Request(claim) => {
+            let resources = spec.resource_count();
+            if let Some(unknown) = claim.resources().iter().find(|one| one.0 >= resources) {
+                return Err(format!("there is no resource {unknown}"));
+            }
+            if claim.resources().is_empty() {
+                return Err(format!("node {} asks for nothing", step.node));
+            }
+            None
+        }
         _ => None,
     };
-    let mut named = [Some(step.node), sender].into_iter().flatten();
-    match named.find(|node| node.0 >= nodes) {
+    let mut named = [Some(step.node), other].into_iter().flatten();
+    match named.find(|node| node.0 >= spec.nodes) {
         Some(node) => Err(format!("there is no node {node}")),
         None => Ok(()),
     }
 }
 
-pub(crate) fn typed<A: Algorithm>(input: &Input<Payload>) -> Result<Input<A::Message>, String> {
+pub(crate) fn typed<A: Algorithm>(
+    input: &Input<Payload>,
+    bounds: Bounds,
+) -> Result<Input<A::Message>, String> {
     Ok(match input {
-        Input::Message { from, message } => Input::Message {
-            from: *from,
-            message: serde_json::from_value(message.body.clone())
-                .map_err(|error| format!("the algorithm has no message {message} ({error})"))?,
-        },
+        Input::Message { from, message: payload } => {
+            let message: A::Message = serde_json::from_value(payload.body.clone())
+                .map_err(|error| format!("the algorithm has no message {payload} ({error})"))?;
+            if !message.is_possible(bounds) {
+                return Err(format!("no node of this group can have sent {payload}"));
+            }
+            Input::Message { from: *from, message }
+        }
         Input::Start => Input::Start,
         Input::Request(claim) => Input::Request(claim.clone()),
         Input::Release => Input::Release,
@@ -111,69 +141,9 @@ pub(crate) fn typed<A: Algorithm>(input: &Input<Payload>) -> Result<Input<A::Mes
     })
 }
 
-/// Watches a replayed run for what no run may show.
-struct Watch {
-    phases: Vec<Phase>,
-    capacity: usize,
-    fences: BTreeSet<Fence>,
-}
-
-impl Watch {
-    fn new(spec: &Spec) -> Self {
-        let phase = |node| spec.start.phase_of(node);
-        Watch {
-            phases: NodeId::all(spec.nodes).map(phase).collect(),
-            capacity: spec.capacity() as usize,
-            fences: BTreeSet::new(),
-        }
-    }
-
-    fn leave(&mut self, node: NodeId) {
-        if let Some(phase) = self.phases.get_mut(node.index()) {
-            *phase = Phase::Idle;
-        }
-    }
-
-    fn step(&mut self, number: usize, step: &Step, result: &mut Replay) {
-        if step.input == Input::Release {
-            self.leave(step.node);
-        }
-        let mut report = |what: String| result.violations.push((number, what));
-        for outcome in &step.outcomes {
-            match outcome {
-                Outcome::Send { .. } => result.messages += 1,
-                Outcome::Granted(fence) => {
-                    result.entries += 1;
-                    let is_inside = |(_, phase): &(NodeId, &Phase)| **phase == Phase::Inside;
-                    let inside: Vec<String> = (0..)
-                        .map(NodeId)
-                        .zip(&self.phases)
-                        .filter(is_inside)
-                        .map(|(node, _)| node.to_string())
-                        .collect();
-                    if inside.len() >= self.capacity {
-                        let inside = inside.join(", ");
-                        report(format!("node {} enters while node {inside} is inside", step.node));
-                    }
-                    let last = self.fences.last().copied().unwrap_or(Fence::NONE);
-                    let is_new = self.fences.insert(*fence);
-                    if self.capacity == 1 && *fence <= last {
-                        report(format!("fence {fence} comes after fence {last}"));
-                    } else if !is_new {
-                        report(format!("fence {fence} comes for the second time"));
-                    }
-                    self.phases[step.node.index()] = Phase::Inside;
-                }
-                Outcome::Anomaly(what) => report(format!("node {}: {what}", step.node)),
-                Outcome::SetTimer { .. } | Outcome::CancelTimer(_) => {}
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use catraca_core::Claim;
+    use catraca_core::{Claim, Fence, ResourceId};
 
     use super::*;
     use crate::file::{Header, Origin};
@@ -210,5 +180,34 @@ mod tests {
         let Event::Step(step) = &mut trace.events[0] else { unreachable!() };
         step.node = NodeId(9);
         assert!(replay(&trace).unwrap_err().to_string().contains("no node 9"));
+    }
+
+    #[test]
+    fn a_request_for_an_unknown_resource_or_for_nothing_is_an_error() {
+        for (claim, what) in
+            [(Claim::of([ResourceId(7)]), "no resource 7"), (Claim::of([]), "asks for nothing")]
+        {
+            let mut trace = one_entry();
+            let Event::Step(step) = &mut trace.events[0] else { unreachable!() };
+            step.input = Input::Request(claim);
+            assert!(replay(&trace).unwrap_err().to_string().contains(what));
+        }
+    }
+
+    #[test]
+    fn a_message_that_no_node_can_have_sent_is_an_error() {
+        let body = serde_json::json!({ "request": 5 });
+        let message = Payload { kind: "request".to_string(), body };
+        let step = Step {
+            at: 0,
+            node: NodeId(0),
+            input: Input::Message { from: NodeId(1), message },
+            delivers: None,
+            outcomes: vec![],
+        };
+        let header = Header::new(Origin::Sim, Spec::new("naimi-trehel", 2), 1);
+        let trace = Trace { header, events: vec![Event::Step(step)] };
+        let error = replay(&trace).unwrap_err().to_string();
+        assert!(error.contains("no node of this group can have sent"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::tally::Tally;
 use super::{Finding, exhausted, experiments, s1, s2, s4};
 
 const HEAD: &str = "\
@@ -36,20 +37,18 @@ the tests fail if this changes. `cargo nextest run -p catraca-classroom` runs th
 
 /// Measures everything and puts it into words.
 pub(super) fn text() -> Result<String> {
-    let mut text = HEAD.to_string();
-    let columns = ["section", "the paper says", "measured", "verdict", "why", "command"];
-    for (paper, rows) in experiments::by_paper()? {
+    let mut tally = Tally::default();
+    let mut text = String::new();
+    for (paper, findings) in experiments::by_paper()? {
         text.push_str(&format!("\n## {paper}: figures\n\n"));
-        table(&mut text, &columns, rows);
+        findings_table(&mut text, &mut tally, findings);
     }
-    text.push_str("\n## S2: what an exhaustive search settles\n\n");
-    let settled = s2::EXHAUSTED.iter().map(exhausted::Claim::finding);
-    let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
-    table(&mut text, &columns, rows);
-    text.push_str("\n## S4: what an exhaustive search settles\n\n");
-    let settled = s4::EXHAUSTED.iter().map(exhausted::Claim::finding);
-    let rows = settled.map(|finding| finding.map(row)).collect::<Result<_>>()?;
-    table(&mut text, &columns, rows);
+    for (paper, claims) in [("S2", s2::EXHAUSTED), ("S4", s4::EXHAUSTED)] {
+        text.push_str(&format!("\n## {paper}: what an exhaustive search settles\n\n"));
+        let settled = claims.iter().map(exhausted::Claim::finding).collect::<Result<_>>()?;
+        findings_table(&mut text, &mut tally, settled);
+    }
+    tally.count_text(S3);
     text.push_str(S3);
     text.push_str(
         "\n## S1: dynamic networks\n\nS1 is the paper on connectivity conditions. All graphs with 3 nodes \
@@ -57,7 +56,7 @@ pub(super) fn text() -> Result<String> {
          at every node, and 20,000 random graphs of up to 8 nodes and 16 instants. For necessity a \
          graph ends after its instants, for sufficiency it repeats for ever.\n\n",
     );
-    table(&mut text, &columns, s1::findings()?.into_iter().map(row).collect());
+    findings_table(&mut text, &mut tally, s1::findings()?);
     text.push_str(
         "\n## Groups explored exhaustively\n\nEvery interleaving of every request, message and \
          release. Where a group has too many states, `cargo xtask soak` says how far it gets.\n\n",
@@ -65,7 +64,7 @@ pub(super) fn text() -> Result<String> {
     let columns = ["algorithm", "N", "requests each", "start", "states", "depth", "result"];
     table(&mut text, &columns, exhausted::groups()?);
     text.push_str(
-        "\n## Groups whose nodes crash\n\nThree nodes that ask once each; crashes at every step, each \
+        "\n## Groups whose nodes crash\n\nThree nodes that ask once each; crashes before, after and in the midst of every step, each \
          suspected by every live node at every later step.\n\n",
     );
     let columns = ["algorithm", "k", "crashes", "states", "depth", "command"];
@@ -80,16 +79,24 @@ pub(super) fn text() -> Result<String> {
     );
     let columns = ["algorithm", "mutant", "what is broken", "caught by", "caught as", "steps"];
     table(&mut text, &columns, exhausted::mutants()?);
-    Ok(text)
+    println!("{tally}");
+    Ok(format!("{HEAD}\n{tally}\n{text}"))
+}
+
+/// The lines of findings, which are counted too.
+fn findings_table(text: &mut String, tally: &mut Tally, findings: Vec<Finding>) {
+    findings.iter().for_each(|finding| tally.count(finding));
+    let columns = ["section", "the paper says", "measured", "verdict", "why", "command"];
+    table(text, &columns, findings.into_iter().map(row).collect());
 }
 
 fn row(finding: Finding) -> Vec<String> {
     vec![
-        finding.section.to_string(),
-        finding.says.to_string(),
+        finding.section,
+        finding.says,
         finding.measured,
         finding.verdict.to_string(),
-        finding.sentence.to_string(),
+        finding.sentence,
         format!("`{}`", finding.command),
     ]
 }

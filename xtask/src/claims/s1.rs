@@ -102,7 +102,18 @@ impl Claim {
         let found = if refuted + also == 0 { Verdict::Holds } else { Verdict::Wrong };
         let verdict = settle(self.says, self.verdict, found, &measured)?;
         let command = format!("catraca graph propositions --nodes {NODES} --instants {INSTANTS}");
-        let (section, says, sentence) = (self.section, self.says, self.sentence);
-        Ok(Finding { section, says, measured, command, verdict, sentence })
+        let is_question = matches!(
+            self.proposition,
+            Proposition::RoundTrip | Proposition::LoneRoundTrip | Proposition::TokenJourney
+        );
+        Ok(Finding {
+            section: self.section.to_string(),
+            says: self.says.to_string(),
+            is_question,
+            measured,
+            command,
+            verdict,
+            sentence: self.sentence.to_string(),
+        })
     }
 }

@@ -15,6 +15,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.1",
         says: "theorem 8.1: Lamport guarantees mutual exclusion",
+        is_question: false,
         group: Group::new("lamport", 3, 1),
         finds: None,
         verdict: Holds,
@@ -23,6 +24,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.1",
         says: "Lamport needs channels that keep the order",
+        is_question: false,
         group: Group { network: Some(Network::Any), ..Group::new("lamport", 2, 1) },
         finds: Some(property::MUTUAL_EXCLUSION),
         verdict: Holds,
@@ -31,6 +33,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.1",
         says: "rule L1: enter after a REQUEST with a larger time from all others",
+        is_question: false,
         group: broken("lamport", "only-requests-count", 2, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
@@ -39,6 +42,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.1",
         says: "Lamport assumes clocks that differ by a bounded amount",
+        is_question: false,
         group: Group::new("lamport", 2, 3),
         finds: None,
         verdict: Wrong,
@@ -47,6 +51,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.3",
         says: "Maekawa is prone to deadlock without FAILED, INQUIRE and YIELD",
+        is_question: false,
         group: broken("maekawa", "deaf-to-failed", 2, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Holds,
@@ -55,6 +60,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.3",
         says: "FAILED, INQUIRE and YIELD resolve Maekawa's deadlocks",
+        is_question: false,
         group: Group::new("maekawa", 3, 2),
         finds: None,
         verdict: Holds,
@@ -63,6 +69,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.3.3",
         says: "a site that is not available just waits for the release",
+        is_question: false,
         group: broken("maekawa", "no-displaced-failed", 4, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
@@ -71,6 +78,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.4.2",
         says: "Singhal serves every request, by the rules as usually given",
+        is_question: false,
         group: broken("singhal", "drops-outdated", 3, 2),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
@@ -80,6 +88,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.4.2",
         says: "Singhal serves every request, by the rules of this project",
+        is_question: true,
         group: Group::new("singhal", 3, 2),
         finds: None,
         verdict: Holds,
@@ -88,6 +97,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
     exhausted::Claim {
         section: "8.5",
         says: "a unique token gives exclusive access",
+        is_question: false,
         group: Group::new("raymond", 3, 2),
         finds: None,
         verdict: Holds,

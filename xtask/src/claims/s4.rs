@@ -21,6 +21,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "2",
         says: "Raymond's k-algorithm tolerates k-1 crashes",
+        is_question: false,
         group: group("raymond-k", 2, 1),
         finds: None,
         verdict: Holds,
@@ -29,6 +30,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "2",
         says: "after k crashes nobody enters any more",
+        is_question: false,
         group: group("raymond-k", 1, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Holds,
@@ -37,6 +39,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "4",
         says: "the robust algorithm works with N-1 crashes",
+        is_question: false,
         group: group("robust-k", 1, 2),
         finds: None,
         verdict: Holds,
@@ -45,6 +48,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "4, algorithm 2, line 8",
         says: "'last := clock + 1' stamps a request",
+        is_question: false,
         group: broken("clock-not-stored", 2, 2, 0),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
@@ -54,6 +58,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "4, algorithm 1, line 12",
         says: "the last message is remembered per sender",
+        is_question: false,
         group: broken("last-by-sender", 3, 2, 1),
         finds: Some(property::MUTUAL_EXCLUSION),
         verdict: Wrong,
@@ -63,6 +68,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "4, algorithm 2, lines 10 and 11",
         says: "the answers are expected after the broadcast",
+        is_question: false,
         group: broken("late-expectation", 2, 1, 0),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
@@ -72,6 +78,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
     Claim {
         section: "4, algorithm 1, line 12",
         says: "a message that differs from the last one is new",
+        is_question: false,
         group: broken("different-is-new", 3, 2, 1),
         finds: Some(property::MUTUAL_EXCLUSION),
         verdict: Wrong,

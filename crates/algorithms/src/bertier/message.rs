@@ -1,7 +1,9 @@
 //! What the nodes say to each other, and the token.
 
-use catraca_core::{Fence, Message, NodeId};
+use catraca_core::{Bounds, Fence, Message, NodeId};
 use serde::{Deserialize, Serialize};
+
+use super::PATIENCE;
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,6 +48,21 @@ impl Message for Msg {
             Msg::Overtaken(_) => 4,
             Msg::Turn(_) => 5,
             Msg::Token { .. } => 6,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Request(node)
+            | Msg::Outside(node)
+            | Msg::Remote(node)
+            | Msg::Overtaken(node)
+            | Msg::Turn(node) => bounds.has_node(node),
+            Msg::Behind { node, hops } => bounds.has_node(node) && hops <= PATIENCE,
+            // Any count of overtakings is one that some group allows.
+            Msg::Token { token: Token { fence, nb_preempt: _ }, remote } => {
+                bounds.has_fence(fence) && remote.is_none_or(|node| bounds.has_node(node))
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use catraca_core::{Claim, Fence, Message, NodeId, ResourceId};
+use catraca_core::{Bounds, Claim, Fence, Message, NodeId, ResourceId};
 use serde::{Deserialize, Serialize};
 
 /// What the nodes say to each other.
@@ -33,6 +33,21 @@ impl Message for Msg {
             Msg::Inquire(_) => 2,
             Msg::InqAck1(_) => 3,
             Msg::InqAck2(_) => 4,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match self {
+            Msg::Request(node) => bounds.has_node(*node),
+            Msg::Control(control) => {
+                let Control { last, fence } = &**control;
+                last.keys().all(|&resource| bounds.has_resource(resource))
+                    && last.values().all(|&node| bounds.has_node(node))
+                    && bounds.has_fence(*fence)
+            }
+            Msg::Inquire(claim) | Msg::InqAck1(claim) | Msg::InqAck2(claim) => {
+                bounds.has_claim(claim)
+            }
         }
     }
 

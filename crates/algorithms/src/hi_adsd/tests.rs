@@ -237,3 +237,18 @@ proptest! {
         prop_assert!(group.everybody_knows());
     }
 }
+
+#[test]
+fn nobody_suspects_a_node_that_does_not_exist() {
+    let cube = Hypercube::new(3);
+    let mut node = HiAdsd::new(NodeId(0));
+    let mut out = Effects::<Msg>::new();
+    node.start(&cube, &config(News::Rounds), &mut out);
+    out.drain();
+    let found = node.on_message(&cube, NodeId(2), Msg::News(NodeId(3)), &mut out);
+    assert!(found.is_empty() && matches!(out.as_slice(), [Effect::Anomaly(_)]));
+    // Node 3 would be in the cluster of node 2, if it existed.
+    let answer = Msg::IAmAlive(NodeSet::from_iter([NodeId(3), NodeId(9)]));
+    assert!(node.on_message(&cube, NodeId(2), answer, &mut out).is_empty());
+    assert!(node.suspects().is_empty());
+}

@@ -22,7 +22,8 @@ fn reply_unquestioned(
     if node.detector.suspects().contains(from) {
         return;
     }
-    node.reply_count[from.index()] -= count as i32;
+    let owed = &mut node.reply_count[from.index()];
+    *owed = owed.saturating_sub_unsigned(count);
     if node.phase == Phase::Waiting && node.reply_count[from.index()] == 0 {
         node.perm_count += 1;
         node.enter_if_permitted(config, out);

@@ -362,3 +362,36 @@ proptest! {
         prop_assert!(group.is_done(origin));
     }
 }
+
+#[test]
+fn a_message_from_nobody_or_from_outside_the_tree_is_an_anomaly_and_changes_nothing() {
+    let cube = Hypercube::new(4);
+    let view = View { cube: &cube, resend: Resend::OnSuspicion, suspects: &NodeSet::new() };
+    for wrong in [(NodeId(4), 1, 1), (NodeId(1), 1, 1), (NodeId(0), 3, 1), (NodeId(0), u32::MAX, 1)]
+    {
+        let mut node = Sta::new(NodeId(1), 4);
+        let mut out = Effects::<Msg>::new();
+        assert!(!node.on_tree(view, wrong, &mut out), "{wrong:?}");
+        assert!(matches!(out.as_slice(), [Effect::Anomaly(_)]), "{wrong:?}");
+        assert_eq!(node, Sta::new(NodeId(1), 4));
+    }
+}
+
+/// Each would be a call inside a call, if the next message were begun where the last one ends.
+#[test]
+fn a_long_queue_is_sent_at_once_when_the_last_other_node_has_crashed() {
+    const MESSAGES: u64 = 200_000;
+    let cube = Hypercube::new(2);
+    let nobody = NodeSet::new();
+    let mut node = Sta::new(NodeId(0), 2);
+    let mut out = Effects::<Msg>::new();
+    for time in 1..=MESSAGES {
+        let view = View { cube: &cube, resend: Resend::OnSuspicion, suspects: &nobody };
+        node.broadcast(view, time, &mut out);
+    }
+    assert!(node.is_busy());
+    let crashed = NodeSet::from_iter([NodeId(1)]);
+    let view = View { cube: &cube, resend: Resend::OnSuspicion, suspects: &crashed };
+    node.on_suspect(view, NodeId(1), &mut out);
+    assert!(!node.is_busy());
+}

@@ -15,10 +15,39 @@ const SHARDS: usize = 64;
 
 type Untouched = BuildHasherDefault<Identity>;
 
+/// Makes fingerprints of states.
+pub(super) struct Prints(RandomState);
+
+impl Prints {
+    fn new() -> Self {
+        // Any keys do, as long as they are fixed. They are not stateright's, so that the two
+        // explorers do not share their collisions.
+        Prints(RandomState::with_seeds(0x6361_7472, 0x6163_6121, 0x746f_726e, 0x6971_7565))
+    }
+
+    #[inline]
+    pub(super) fn of<S: Hash>(&self, state: &S) -> u64 {
+        self.0.hash_one(state)
+    }
+}
+
+/// What is known of a state that a step leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// Nothing that led to it earlier in the order of the search.
+    New,
+    /// It is in the level that is being found, and belongs to an earlier step.
+    Again,
+    /// It is in a level before.
+    Before,
+    /// It is in a level before, and the caller is the first to be told so.
+    FirstBack,
+}
+
 /// The fingerprints of all known states.
 pub(super) struct Known {
     shards: Vec<Mutex<Shard>>,
-    hasher: RandomState,
+    pub(super) prints: Prints,
 }
 
 #[derive(Default)]
@@ -27,41 +56,43 @@ struct Shard {
     before: HashSet<u64, Untouched>,
     /// The states of the level that is being found, each with the first step that leads to it.
     level: HashMap<u64, Step, Untouched>,
+    /// The states to which a step has led that [may be of a cycle](Note::FirstBack).
+    back: HashSet<u64, Untouched>,
     /// Steps that were the first until an earlier one was found.
     overtaken: Vec<Step>,
 }
 
 impl Known {
     pub(super) fn new() -> Self {
-        // Any keys do, as long as they are fixed. They are not stateright's, so that the two
-        // explorers do not share their collisions.
-        let hasher = RandomState::with_seeds(0x6361_7472, 0x6163_6121, 0x746f_726e, 0x6971_7565);
-        Known { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), hasher }
+        Known { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), prints: Prints::new() }
     }
 
-    /// Takes note that `step` leads to `state`. True if nothing is known that led to it earlier in
-    /// the order of the search.
+    /// Takes note that `step` leads to the state with fingerprint `print`. `lasts` says whether the
+    /// step may be one of a cycle in which somebody waits; it is asked only of a step to a state of a
+    /// level before.
     #[inline]
-    pub(super) fn note<S: Hash>(&self, state: &S, step: Step) -> bool {
-        let print = self.hasher.hash_one(state);
+    pub(super) fn note(&self, print: u64, step: Step, lasts: impl FnOnce() -> bool) -> Note {
         // The hash tables inside use the highest and the lowest bits.
         let number = (print >> 32) as usize % SHARDS;
         let mut shard = self.shards[number].lock().unwrap_or_else(PoisonError::into_inner);
         if shard.before.contains(&print) {
-            return false;
+            return match lasts() && shard.back.insert(print) {
+                true => Note::FirstBack,
+                false => Note::Before,
+            };
         }
         match shard.level.entry(print) {
             Entry::Vacant(vacant) => {
                 vacant.insert(step);
-                true
+                Note::New
             }
             Entry::Occupied(mut first) => {
-                let earlier = step < *first.get();
-                if earlier {
-                    let overtaken = first.insert(step);
-                    shard.overtaken.push(overtaken);
+                if step > *first.get() {
+                    return Note::Again;
                 }
-                earlier
+                let overtaken = first.insert(step);
+                shard.overtaken.push(overtaken);
+                Note::New
             }
         }
     }
@@ -107,11 +138,23 @@ mod tests {
     #[test]
     fn a_state_belongs_to_the_first_step_in_the_order_of_the_search() {
         let mut known = Known::new();
-        assert!(known.note(&"state", Step::new(5, 0)));
-        assert!(known.note(&"state", Step::new(2, 1)), "earlier, though found later");
-        assert!(!known.note(&"state", Step::new(3, 0)));
+        let print = known.prints.of(&"state");
+        assert_eq!(known.note(print, Step::new(5, 0), || false), Note::New);
+        let earlier = known.note(print, Step::new(2, 1), || false);
+        assert_eq!(earlier, Note::New, "earlier, though found later");
+        assert_eq!(known.note(print, Step::new(3, 0), || false), Note::Again);
         assert_eq!(known.end_level(), [Step::new(5, 0)]);
-        assert!(!known.note(&"state", Step::new(0, 0)), "it belongs to the level before");
+        assert_eq!(known.note(print, Step::new(0, 0), || false), Note::Before);
         assert_eq!(known.end_level(), []);
+    }
+
+    #[test]
+    fn a_state_to_which_steps_lead_back_is_told_once() {
+        let mut known = Known::new();
+        let print = known.prints.of(&"state");
+        known.note(print, Step::new(0, 0), || unreachable!("it is new"));
+        known.end_level();
+        assert_eq!(known.note(print, Step::new(1, 0), || true), Note::FirstBack);
+        assert_eq!(known.note(print, Step::new(2, 0), || true), Note::Before);
     }
 }

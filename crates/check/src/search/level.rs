@@ -44,24 +44,31 @@ pub(super) struct Block<S> {
     steps: Vec<Step>,
     /// States including every repetition.
     pub(super) generated: u64,
+    /// States of the levels before to which steps have led back.
+    pub(super) back: Vec<S>,
     pub(super) worst: Worst,
 }
 
 impl<S> Block<S> {
     pub(super) fn new() -> Self {
-        Block { states: Vec::new(), steps: Vec::new(), generated: 0, worst: None }
+        Block { states: Vec::new(), steps: Vec::new(), generated: 0, back: Vec::new(), worst: None }
     }
 
     pub(super) fn len(&self) -> usize {
         self.states.len()
     }
 
-    #[inline]
-    pub(super) fn push<M>(&mut self, model: &M, properties: &[Property<M>], state: S, step: Step)
+    /// The first of `properties` that `state` breaks.
+    pub(super) fn broken<M>(model: &M, properties: &[Property<M>], state: &S) -> Option<usize>
     where
         M: Model<State = S>,
     {
-        let broken = properties.iter().position(|it| !(it.condition)(model, &state));
+        properties.iter().position(|it| !(it.condition)(model, state))
+    }
+
+    /// Adds a state, which breaks the property at place `broken`, if any.
+    #[inline]
+    pub(super) fn push(&mut self, state: S, step: Step, broken: Option<usize>) {
         self.worst = worse(self.worst, broken.map(|property| (property, step)));
         self.states.push(state);
         self.steps.push(step);

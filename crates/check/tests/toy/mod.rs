@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use catraca_algorithms::Spec;
 use catraca_check::{Network, Options, Report, check_group};
-use catraca_core::{Algorithm, Claim, Effects, Fence, Message, NodeId, Snapshot, Start, TimerTag};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Snapshot, Start, TimerTag,
+};
 use serde::{Deserialize, Serialize};
 
 /// How it is broken.
@@ -49,6 +51,13 @@ impl Message for Msg {
             Msg::Ask => 0,
             Msg::Announce => 1,
             Msg::Token(_) => 2,
+        }
+    }
+
+    fn is_possible(&self, bounds: Bounds) -> bool {
+        match *self {
+            Msg::Ask | Msg::Announce => true,
+            Msg::Token(fence) => bounds.has_count(fence),
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use catraca_classroom::{Ended, Event, Hall, Limits, Line, Log, Server, listen};
+use catraca_classroom::{Connections, Ended, Event, Limits, Line, Log, Server, listen};
 use socket2::SockRef;
 
 /// No event that is waited for takes nearly so long.
@@ -19,7 +19,7 @@ pub(crate) const GENEROUS: Duration = Duration::from_secs(60);
 /// A running coordinator. It ends with this value.
 pub(crate) struct Coordinator {
     pub(crate) address: SocketAddr,
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) connections: Arc<Connections>,
     lines: Receiver<String>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<Ended>>>,
@@ -36,11 +36,11 @@ impl Coordinator {
         let listener = listen("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = Server::new(listener, log, limits);
-        let hall = server.hall();
+        let connections = server.connections();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
         let thread = Some(std::thread::spawn(move || server.run(&flag)));
-        Coordinator { address, hall, lines, stop, thread }
+        Coordinator { address, connections, lines, stop, thread }
     }
 
     pub(crate) fn client(&self) -> Client {

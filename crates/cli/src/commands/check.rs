@@ -1,28 +1,33 @@
 //! `catraca check`: explores every interleaving.
 
 mod group;
+mod members;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
-use catraca_check::{Network, Options, Progress, Report, Verdict, Violation, check};
-use catraca_draw::{DiagramOptions, space_time};
+use catraca_check::{Limits, Network, Options, Progress, Report, Verdict, Violation, check};
+use catraca_draw::{DiagramOptions, check_nodes, space_time};
 
 use self::group::Group;
+use self::members::Members;
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
 use crate::table::{Align, Table, bytes, grouped};
 use crate::{Outcome, interrupt, progress, value};
 
 const GIB: u64 = 1 << 30;
+/// The requests of each node, unless said otherwise.
+const REQUESTS: u32 = 2;
 
 const EXAMPLES: &str = "\
 Examples:
   catraca check all --nodes 2
   catraca check ricart-agrawala --requests 1
   catraca check raymond-k --k 2 --crashes 1 --requests 1
+  catraca check naimi-trehel --members 2 --clients 2 --next-view without:1
   catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg";
 
 /// Explores every interleaving of a small group and says whether anything can go wrong.
@@ -33,11 +38,14 @@ pub(crate) struct Arguments {
     algorithm: String,
     #[command(flatten)]
     group: Group,
-    /// How many requests each node makes.
-    #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true,
+    #[command(flatten)]
+    members: Members,
+    /// How many requests each node makes [default: 2].
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = value::at_least(1u32))]
-    requests: u32,
-    /// How many nodes may crash, each at any step; the others are told, each at any later step.
+    requests: Option<u32>,
+    /// How many nodes may crash, each at any step or in the midst of one, with a part of its messages
+    /// sent; the others are told, each at any later step.
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
         value_parser = value::at_least(0u32))]
     crashes: u32,
@@ -66,20 +74,27 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let all = self.algorithm == "all";
+        if self.members.are_meant() {
+            return self.explore_members();
+        }
         if let Some(option) = self.group.particular().filter(|_| all) {
-            return Err(Failure::input(format!("{option} needs one algorithm, not 'all'")));
+            return Err(Failure::input(format!("--{option} needs one algorithm, not 'all'")));
         }
         let names = match all {
             true => ENTRIES.iter().map(|entry| entry.name).collect(),
             false => vec![self.algorithm.as_str()],
         };
-        let specs: Vec<Spec> = names.into_iter().map(|name| self.group.spec(name)).collect();
-        for spec in &specs {
-            spec.check()?;
-        }
+        let specs: Vec<Spec> =
+            names.into_iter().map(|name| self.group.spec(name)).collect::<Result<_, _>>()?;
         let options: Vec<Options> =
             specs.iter().map(|spec| self.options(spec)).collect::<Result<_, _>>()?;
         let trace = self.trace.as_deref().map(PendingFile::create).transpose()?;
+        if self.diagram.is_some() {
+            for spec in &specs {
+                check_nodes(spec.nodes)
+                    .map_err(|error| Failure::input(format!("the group {error}")))?;
+            }
+        }
         let diagram = self.diagram.as_deref().map(PendingPicture::create).transpose()?;
         let mut out = Stdout::lock();
         let mut table = table();
@@ -99,25 +114,51 @@ impl Arguments {
 
     fn options(&self, spec: &Spec) -> Result<Options, Failure> {
         let defaults = Options::of(spec)?;
-        let memory_limit = match self.memory {
-            None => free_memory().map(|free| free / 5 * 4),
-            Some(gib) if gib > 0.0 && gib.is_finite() => Some((gib * GIB as f64) as u64),
-            Some(gib) => {
-                return Err(Failure::input(format!(
-                    "--memory: '{gib}' is no amount of memory: give a positive number of GiB"
-                )));
-            }
-        };
+        let memory_limit = self.memory_limit()?;
         Ok(Options {
-            requests: self.requests,
+            requests: self.requests.unwrap_or(REQUESTS),
             crashes: self.crashes(spec)?,
-            claims: self.group.claims()?,
+            claims: self.group.claims(spec)?,
             network: self.network.unwrap_or(defaults.network),
             threads: self.threads.map_or(defaults.threads, usize::from),
             memory_limit,
             state_limit: self.states,
             stop: Some(interrupt::flag()),
         })
+    }
+
+    fn memory_limit(&self) -> Result<Option<u64>, Failure> {
+        match self.memory {
+            None => Ok(free_memory().map(|free| free / 5 * 4)),
+            Some(gib) if gib > 0.0 && gib.is_finite() => Ok(Some((gib * GIB as f64) as u64)),
+            Some(gib) => Err(Failure::input(format!(
+                "--memory: '{gib}' is no amount of memory: give a positive number of GiB"
+            ))),
+        }
+    }
+
+    /// Explores whole members instead of nodes.
+    fn explore_members(&self) -> Outcome {
+        let nodes_only = [
+            ("crashes", self.crashes > 0),
+            ("network", self.network.is_some()),
+            ("trace", self.trace.is_some()),
+            ("diagram", self.diagram.is_some()),
+        ];
+        let given = nodes_only.iter().find_map(|&(flag, is_given)| is_given.then_some(flag));
+        if let Some(flag) = given.or_else(|| self.group.of_nodes()) {
+            return Err(Failure::input(format!(
+                "--{flag} is for nodes of an algorithm alone; leave it out, or leave out --members"
+            )));
+        }
+        let limits = Limits {
+            threads: self.threads.map_or_else(|| Limits::default().threads, usize::from),
+            memory_limit: self.memory_limit()?,
+            state_limit: self.states,
+            stop: Some(interrupt::flag()),
+        };
+        let mutant = self.group.mutant();
+        self.members.run(&self.algorithm, self.requests, mutant.as_deref(), &limits)
     }
 
     /// A group of which nobody is left has nothing to show.
@@ -170,7 +211,8 @@ struct Worst {
 impl Worst {
     /// Returns whether everything was well.
     fn note(&mut self, spec: &Spec, report: Report) -> bool {
-        let limit = "every property holds in the states seen so far";
+        let limit =
+            "every property holds in the states seen so far, and cycles were not looked for";
         match report.verdict {
             Verdict::Holds => return true,
             Verdict::Violated(violation) => {
@@ -190,6 +232,14 @@ impl Worst {
                     "{}: gave up after {} states; {limit}. Raise --states to go on.",
                     name(spec),
                     grouped(allowed)
+                );
+                self.gave_up.get_or_insert(why);
+            }
+            Verdict::TooLarge { what, most } => {
+                let why = format!(
+                    "{}: too many {what} to be explored; take up to {}.",
+                    name(spec),
+                    grouped(most.into())
                 );
                 self.gave_up.get_or_insert(why);
             }
@@ -245,6 +295,7 @@ fn row(spec: &Spec, options: &Options, report: &Report) -> Vec<String> {
         Verdict::Violated(violation) => format!("VIOLATED: {}", violation.property),
         Verdict::OutOfMemory { .. } => "no verdict: out of memory".to_string(),
         Verdict::TooManyStates { .. } => "no verdict: too many states".to_string(),
+        Verdict::TooLarge { what, .. } => format!("no verdict: too many {what}"),
         Verdict::Interrupted => "no verdict: interrupted".to_string(),
     };
     vec![

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use catraca_classroom::{Account, Defect, LOG, Lesson, LessonError, ProcessId, RESULT};
+use catraca_classroom::{Account, Defect, Experiment, ExperimentError, LOG, ProcessId, RESULT};
 use tempfile::TempDir;
 
 use crate::Outcome;
@@ -16,7 +16,7 @@ use crate::output::{PendingFile, Stdout, reason};
 use crate::table::{Align, Table, counted};
 use crate::value::{at_least, duration};
 
-/// More real processes than this are no lesson any more.
+/// More real processes than this are too much for one machine.
 const MOST: u32 = 1000;
 
 /// The files are checked in memory; those of so many entries have about 200 MB.
@@ -63,23 +63,25 @@ impl Arguments {
         let kept = self.out.as_deref().map(Kept::create).transpose()?;
         let folder = TempDir::new().context("cannot make a folder for the files of this run");
         let folder = folder.map_err(Failure::System)?;
-        let lesson = self.lesson()?;
-        match lesson.run(folder.path(), &interrupt::flag()) {
+        let experiment = self.experiment()?;
+        match experiment.run(folder.path(), &interrupt::flag()) {
             Ok(account) => {
-                print(&lesson, &account, &mut Stdout::lock())?;
+                print(&experiment, &account, &mut Stdout::lock())?;
                 kept.map_or(Ok(()), |kept| kept.fill(folder.path()))
             }
-            Err(LessonError::Defect(defect)) => report(&defect, kept, folder, &mut Stdout::lock()),
-            Err(LessonError::Interrupted) => Err(Failure::Interrupted),
+            Err(ExperimentError::Defect(defect)) => {
+                report(&defect, kept, folder, &mut Stdout::lock())
+            }
+            Err(ExperimentError::Interrupted) => Err(Failure::Interrupted),
             Err(error) => Err(Failure::System(error.into())),
         }
     }
 
-    fn lesson(&self) -> Result<Lesson, Failure> {
+    fn experiment(&self) -> Result<Experiment, Failure> {
         let program = std::env::current_exe().context("cannot find this program");
         // Numbers up to 1000 fit.
         let names = (1..=self.processes).filter_map(|number| number.to_string().parse().ok());
-        Ok(Lesson {
+        Ok(Experiment {
             program: program.map_err(Failure::System)?,
             processes: names.collect::<Vec<ProcessId>>(),
             rounds: self.rounds,
@@ -130,7 +132,7 @@ impl Kept {
     }
 }
 
-fn print(lesson: &Lesson, account: &Account, out: &mut impl Write) -> Outcome {
+fn print(experiment: &Experiment, account: &Account, out: &mut impl Write) -> Outcome {
     let mut table = Table::new(&[
         ("process", Align::Left),
         ("entries", Align::Right),
@@ -148,16 +150,16 @@ fn print(lesson: &Lesson, account: &Account, out: &mut impl Write) -> Outcome {
     for line in table.lines() {
         writeln!(out, "{line}")?;
     }
-    let (count, rounds) = (lesson.processes.len(), lesson.rounds);
+    let (count, rounds) = (experiment.processes.len(), experiment.rounds);
     let entries: u32 = account.shares.iter().map(|share| share.entries).sum();
     let often = if rounds == 1 { "once".to_string() } else { format!("{rounds} times") };
     let grants = counted(entries.into(), "grant", "grants");
     let entered = counted(entries.into(), "entry", "entries");
     writeln!(out, "\n{grants} and {entered} in the same order, none overlapping,")?;
     writeln!(out, "first come first served, everybody {often}")?;
-    let (ideal, total) = (lesson.ideal(), account.total);
+    let (ideal, total) = (experiment.ideal(), account.total);
     writeln!(out, "total     {}", time(total))?;
-    writeln!(out, "ideal     {}  ({count} x {rounds} x {})", time(ideal), time(lesson.hold))?;
+    writeln!(out, "ideal     {}  ({count} x {rounds} x {})", time(ideal), time(experiment.hold))?;
     let over = total.saturating_sub(ideal);
     let share = match ideal.as_secs_f64() {
         0.0 => String::new(),

@@ -6,15 +6,21 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::Context;
-use catraca_classroom::{Ended, Hall, LOG, Limits, Log, Server, Silence, attend, listen, may_read};
+use catraca_classroom::{
+    Connections, Ended, InputEnd, LOG, Limits, Log, Server, answer_terminal, listen, may_read,
+};
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::open_files;
 use crate::output::{Stdout, append, reason};
 
 /// Where coordinator and processes meet unless they are told otherwise.
 pub(crate) const ADDRESS: &str = "127.0.0.1:7880";
+
+/// Files that are no connections: the log, the terminal, those of the runtime.
+const OTHER_FILES: u64 = 64;
 
 const NOTES: &str = "\
 A message has 10 bytes: 1|ID|digits is a REQUEST, 2|ID|digits a GRANT, 3|ID|digits a RELEASE. An id
@@ -54,10 +60,12 @@ impl Arguments {
         let address = listener.local_addr().context("cannot tell where it listens");
         let address = address.map_err(Failure::System)?;
         let log = Log::new(append(&self.log)?);
-        let server = Server::new(listener, log, Limits::default());
+        let limits = Limits::default();
+        open_files::allow(u64::from(limits.clients) + OTHER_FILES);
+        let server = Server::new(listener, log, limits);
         let log = self.log.display();
         writeln!(Stdout::lock(), "listening at {address}, log in {log}; say help")?;
-        answer_commands(server.hall(), self.until_input_ends);
+        answer_commands(server.connections(), self.until_input_ends);
         match server.run(&interrupt::flag()) {
             Ok(Ended::Quit) => Ok(()),
             Ok(Ended::Interrupted) => Err(Failure::Interrupted),
@@ -70,12 +78,12 @@ impl Arguments {
 }
 
 /// In a thread of its own, which may wait for a line until the process ends.
-fn answer_commands(hall: Arc<Hall>, until_input_ends: bool) {
+fn answer_commands(connections: Arc<Connections>, until_input_ends: bool) {
     if !may_read(stdin()) {
         return;
     }
-    thread::spawn(move || match attend(stdin().lock(), Stdout::lock(), &hall) {
-        Silence::EndOfInput if !until_input_ends => {}
-        Silence::EndOfInput | Silence::Quit => hall.quit(),
+    thread::spawn(move || match answer_terminal(stdin().lock(), Stdout::lock(), &connections) {
+        InputEnd::EndOfInput if !until_input_ends => {}
+        InputEnd::EndOfInput | InputEnd::Quit => connections.quit(),
     });
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use catraca_node::{Config, DEFAULT_ALGORITHM, LockError, MOST_MEMBERS, Member, Namespace, Node};
+use catraca_node::{Config, DEFAULT_ALGORITHM, MOST_MEMBERS, Member, Namespace, Node, Refusal};
 use catraca_sim::{Hooks, Scenario, run};
 use tokio::net::TcpListener;
 
@@ -302,7 +302,7 @@ async fn contend(
     seen: Arc<Seen>,
     over: Arc<AtomicBool>,
     hold: Duration,
-) -> Result<(), LockError> {
+) -> Result<(), Refusal> {
     while !over.load(Ordering::Relaxed) {
         seen.waiting[node].fetch_add(1, Ordering::Relaxed);
         let guard = nodes[node].lock(LOCK).await?;

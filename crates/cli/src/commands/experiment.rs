@@ -7,9 +7,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use catraca_lab::{Drawn, Experiment, LabError, Results, all, find, names, page, read_file};
+use catraca_sim::read_text;
 
 use crate::failure::Failure;
-use crate::output::{Stdout, reason};
+use crate::output::Stdout;
 use crate::suggest::unknown;
 use crate::{Outcome, interrupt, progress};
 use folder::Folder;
@@ -91,8 +92,7 @@ impl Arguments {
             return all().map_err(|error| wrong(error, None));
         }
         if path.extension().is_some_and(|end| end == "toml") || self.what.contains('/') {
-            let text = std::fs::read_to_string(path).map_err(|error| {
-                let why = reason(&error);
+            let text = read_text(path).map_err(|why| {
                 Failure::input(format!("cannot read the experiment '{}': {why}", path.display()))
             })?;
             return Ok(vec![read_file(path, &text).map_err(|error| wrong(error, Some(path)))?]);

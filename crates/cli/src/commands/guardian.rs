@@ -1,39 +1,60 @@
-//! `catraca guardian`: ends what runs under a lock when `catraca lock` cannot.
+//! `catraca guardian`: starts what runs under a lock in time, and ends it in time, when `catraca lock`
+//! cannot.
 //!
-//! `catraca lock` may be killed or stopped itself, and then gives no signs of life: the lock goes to
-//! somebody else while the command runs on. So it starts this process beside the command and tells
-//! it, over a pipe, how long the lock is certain. When that time is up, or the pipe breaks, the
-//! guardian ends the command's process group. `catraca lock` may even end after it has started the
-//! command and before it has said which group that is; then the guardian looks for its mark.
+//! `catraca lock` may be killed or stopped itself, and then renews nothing: the lock goes to somebody
+//! else while the command runs on. So it starts this process beside the command and tells it, over a
+//! pipe, until when the lock is certain. When that time is up, or the pipe breaks, the guardian ends
+//! the command's process group.
+//!
+//! The command itself is started by a third process, `catraca guardian --start`, which becomes the
+//! command. It is the head of the command's process group from the beginning, and waits at a gate, a
+//! pipe from the guardian. The guardian opens the gate when it knows the group and the time is not
+//! up; the starter looks at the clock once more and executes the command. Whichever of the three is
+//! stopped or killed at whatever moment, either the command is not started or there is somebody who
+//! knows its group and ends it.
 
-use std::fs::{self, DirEntry};
+mod starter;
+
+use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::os::unix::process::CommandExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use catraca_client::{Time, Validity, clock};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getpgid};
+use nix::unistd::Pid;
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-use super::lock::Lease;
+use self::starter::Starter;
 use crate::Outcome;
+use crate::service::ends_with;
 
-/// The variable by which a guardian knows its command: it holds the guardian's process number.
-pub(crate) const MARK: &str = "CATRACA_GUARDIAN";
+/// The exit code of a guardian that has ended the command.
+const ACTED: u8 = 1;
+/// The clock is looked at so often: timers stand still while the machine sleeps.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often it is looked whether the group has ended.
+const TICK: Duration = Duration::from_millis(20);
 
 /// Ends a process group in time. For `catraca lock` only.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    starter: Starter,
+}
 
 /// What the guardian is told, one line each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
+    /// Until when the lock is certain: when the group is asked to end, and when it is ended. Times of
+    /// a clock that all processes of the machine share.
+    Lease { lost_at: Time, until: Time },
     /// The process group; from now on there is something to end.
     Group(i32),
-    /// The lock is certain for so long: until the group is asked to end, and until it is ended.
-    Certain(Duration, Duration),
     /// The command has ended.
     Done,
 }
@@ -44,11 +65,8 @@ impl Word {
         let word = words.next()?;
         let mut number = || words.next()?.parse::<u64>().ok();
         match word {
+            "lease" => Some(Word::Lease { lost_at: Time(number()?), until: Time(number()?) }),
             "group" => Some(Word::Group(i32::try_from(number()?).ok()?)),
-            "certain" => {
-                let (soft, hard) = (number()?, number()?);
-                Some(Word::Certain(Duration::from_millis(soft), Duration::from_millis(hard)))
-            }
             "done" => Some(Word::Done),
             _ => None,
         }
@@ -57,6 +75,9 @@ impl Word {
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
+        if let Some(started) = self.starter.run() {
+            return started;
+        }
         let (tell, words) = mpsc::channel();
         std::thread::spawn(move || {
             for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -67,107 +88,170 @@ impl Arguments {
                 }
             }
         });
-        watch(&words);
-        Ok(())
+        ends_with(if watch(&words) { ACTED } else { 0 })
     }
 }
 
-fn watch(words: &Receiver<Word>) {
+/// Waits until the command has ended, or ends it. Returns whether it had to.
+fn watch(words: &Receiver<Word>) -> bool {
     let mut group = None;
-    // Until it is told, there is nothing that could be late.
-    let (mut soft, mut hard) = (Instant::now() + Duration::from_secs(86_400), None);
+    let mut lease: Option<(Time, Time)> = None;
+    let mut is_open = false;
     loop {
-        match words.recv_timeout(soft.saturating_duration_since(Instant::now())) {
+        let left = lease.map_or(LOOK, |(lost_at, _)| lost_at.since(clock::now()));
+        match words.recv_timeout(left.min(LOOK)) {
+            Ok(Word::Lease { lost_at, until }) => lease = Some((lost_at, until)),
             Ok(Word::Group(number)) => group = Some(Pid::from_raw(number)),
-            Ok(Word::Certain(first, second)) => {
-                let now = Instant::now();
-                (soft, hard) = (now + first, Some(now + second));
-            }
-            Ok(Word::Done) => return,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            Ok(Word::Done) => return false,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let Some((lost_at, _)) = lease else { continue };
+        if lost_at <= clock::now() {
+            break;
+        }
+        if group.is_some() && !is_open {
+            say_at_gate(&lost_at.0.to_string());
+            is_open = true;
         }
     }
-    // Before the first of these words there is no command.
-    let Some(hard) = hard else { return };
-    let Some(group) = group.or_else(|| search(hard)) else { return };
-    // What is stopped cannot end in an orderly way unless it goes on.
+    match group {
+        Some(group) => end(group, lease.map_or(clock::now(), |(_, until)| until)),
+        // The gate stays shut.
+        None => say_at_gate(starter::LATE),
+    }
+    true
+}
+
+fn say_at_gate(line: &str) {
+    let mut out = io::stdout().lock();
+    // If nobody waits at the gate any more, there is nothing to start.
+    writeln!(out, "{line}").and_then(|()| out.flush()).ok();
+}
+
+/// Asks the group to end, and ends it when nothing may run under the lock any more.
+fn end(group: Pid, until: Time) {
     killpg(group, Signal::SIGTERM).ok();
+    // What is stopped cannot end in an orderly way unless it goes on.
     killpg(group, Signal::SIGCONT).ok();
-    while Instant::now() < hard && killpg(group, None).is_ok() {
-        std::thread::sleep(Duration::from_millis(20));
+    while clock::now() < until && killpg(group, None).is_ok() {
+        std::thread::sleep(TICK);
     }
     killpg(group, Signal::SIGKILL).ok();
 }
 
-/// Looks for the group of the command, until nothing may run under the lock any more.
-fn search(until: Instant) -> Option<Pid> {
-    let mark = format!("{MARK}={}", std::process::id());
-    loop {
-        let found = marked(mark.as_bytes());
-        if found.is_some() || Instant::now() >= until {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// The group of a process with `mark` in its environment.
-fn marked(mark: &[u8]) -> Option<Pid> {
-    let is_marked = |process: &DirEntry| {
-        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|variable| variable == mark)
-    };
-    let found = fs::read_dir("/proc").ok()?.flatten().find(is_marked)?;
-    let number: i32 = found.file_name().to_str()?.parse().ok()?;
-    getpgid(Some(Pid::from_raw(number))).ok()
+/// Its own file, even if that has been replaced or moved meanwhile.
+fn itself() -> io::Result<Command> {
+    let linux = PathBuf::from("/proc/self/exe");
+    let itself = if linux.exists() { linux } else { std::env::current_exe()? };
+    let mut command = Command::new(itself);
+    command.arg("guardian").process_group(0);
+    Ok(command)
 }
 
 /// A running guardian, seen by `catraca lock`.
-pub(crate) struct Guardian(Child);
+pub(crate) struct Guardian {
+    process: Child,
+    changes: Stream,
+}
+
+/// How a guardian has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It has ended the command, or has not let it start.
+    Acted,
+    /// Somebody has ended it.
+    Killed,
+}
 
 impl Guardian {
-    pub(crate) fn start() -> io::Result<Self> {
-        // Its own file, even if that has been replaced or moved meanwhile.
-        let linux = PathBuf::from("/proc/self/exe");
-        let itself = if linux.exists() { linux } else { std::env::current_exe()? };
-        let mut command = Command::new(itself);
-        // Signals from the terminal are not for it.
-        command.arg("guardian").process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().map(Guardian)
+    /// Starts a guardian, and the gate that it opens.
+    pub(crate) fn start(validity: &Validity) -> io::Result<(Self, Gate)> {
+        let mut guardian = Self::spawn(Stdio::piped())?;
+        guardian.renew(validity);
+        let gate = guardian.process.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok((guardian, Gate(OwnedFd::from(gate))))
     }
 
-    /// What the command's environment says of its guardian.
-    pub(crate) fn mark(&self) -> (&'static str, String) {
-        (MARK, self.0.id().to_string())
+    /// Starts one for a command that runs already.
+    pub(crate) fn replace(validity: &Validity, group: i32) -> io::Result<Self> {
+        let mut guardian = Self::spawn(Stdio::null())?;
+        // The group first: whoever learns of a lease that is over must know what to end.
+        guardian.guard(group);
+        guardian.renew(validity);
+        Ok(guardian)
     }
 
-    /// The command has been started, and is this group.
+    fn spawn(gate: Stdio) -> io::Result<Self> {
+        // Before it begins, so that no end is missed.
+        let changes = signal(SignalKind::child())?;
+        // Signals from the terminal are not for it: it is a process group of its own.
+        let process = itself()?.stdin(Stdio::piped()).stdout(gate).stderr(Stdio::null()).spawn()?;
+        Ok(Guardian { process, changes })
+    }
+
+    /// The command, or what becomes it, is this group.
     pub(crate) fn guard(&mut self, group: i32) {
         self.tell(&format!("group {group}"));
     }
 
-    pub(crate) fn renew(&mut self, lease: &Lease) {
-        let now = Instant::now();
-        let left = |until: Instant| until.saturating_duration_since(now).as_millis();
-        // The warning is rounded up: `catraca lock` knows that the lock is lost before this one acts,
-        // and does not take the signal for the command's own end.
-        self.tell(&format!("certain {} {}", left(lease.warning()) + 1, left(lease.deadline())));
+    pub(crate) fn renew(&mut self, validity: &Validity) {
+        let (Time(lost_at), Time(until)) = (validity.lost_at, validity.until);
+        self.tell(&format!("lease {lost_at} {until}"));
     }
 
-    /// The command has ended.
-    pub(crate) fn dismiss(mut self) {
+    /// Waits until it has ended by itself. Nothing is lost if the future is dropped.
+    pub(crate) async fn ended(&mut self) -> End {
+        loop {
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return how(status);
+            }
+            self.changes.recv().await;
+        }
+    }
+
+    /// The command has ended. Returns whether the guardian has ended it.
+    pub(crate) fn dismiss(mut self) -> bool {
         self.tell("done");
-        drop(self.0.stdin.take());
-        self.0.wait().ok();
+        drop(self.process.stdin.take());
+        self.process.wait().is_ok_and(|status| how(status) == End::Acted)
     }
 
     fn tell(&mut self, line: &str) {
-        if let Some(pipe) = &mut self.0.stdin {
-            // If it was killed, `catraca lock` still ends the command itself.
+        if let Some(pipe) = &mut self.process.stdin {
+            // If it was killed, its end tells.
             writeln!(pipe, "{line}").ok();
         }
     }
+}
+
+fn how(status: ExitStatus) -> End {
+    match status.code() {
+        Some(code) if code == i32::from(ACTED) && status.signal().is_none() => End::Acted,
+        _ => End::Killed,
+    }
+}
+
+/// Where a command waits until its guardian lets it start.
+pub(crate) struct Gate(OwnedFd);
+
+impl Gate {
+    /// A process that becomes `command` when the gate opens.
+    pub(crate) fn starter(&self, command: &[std::ffi::OsString]) -> io::Result<Command> {
+        // The starter takes it over by its number, and closes it.
+        rustix::io::fcntl_setfd(&self.0, rustix::io::FdFlags::empty())?;
+        let mut starter = itself()?;
+        starter.args(["--start", &self.0.as_raw_fd().to_string(), "--"]).args(command);
+        Ok(starter)
+    }
+}
+
+/// The other end of a gate, by the number under which it was inherited.
+fn opened(number: i32) -> io::Result<File> {
+    let gate = File::open(format!("/dev/fd/{number}"))?;
+    // The command must not inherit it.
+    nix::unistd::close(number)?;
+    Ok(gate)
 }
 
 #[cfg(test)]
@@ -176,12 +260,20 @@ mod tests {
 
     #[test]
     fn the_guardian_understands_what_it_is_told_and_nothing_else() {
+        let lease = Word::Lease { lost_at: Time(30), until: Time(50) };
+        assert_eq!(Word::read("lease 30 50"), Some(lease));
         assert_eq!(Word::read("group 12"), Some(Word::Group(12)));
-        let (soft, hard) = (Duration::from_millis(30), Duration::from_millis(50));
-        assert_eq!(Word::read("certain 30 50"), Some(Word::Certain(soft, hard)));
         assert_eq!(Word::read("done"), Some(Word::Done));
-        for line in ["", "group", "group x", "group 99999999999", "certain 1", "else"] {
+        for line in ["", "group", "group x", "group 99999999999", "lease 1", "else"] {
             assert_eq!(Word::read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_guardian_that_has_acted_is_told_from_one_that_was_killed() {
+        assert_eq!(how(ExitStatus::from_raw(i32::from(ACTED) << 8)), End::Acted);
+        for raw in [9, 15, 0, 101 << 8] {
+            assert_eq!(how(ExitStatus::from_raw(raw)), End::Killed);
         }
     }
 }

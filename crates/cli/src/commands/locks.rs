@@ -1,16 +1,18 @@
 //! `catraca locks`: who holds and who waits.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use catraca_node::{Client, ClientError, Line, Listing};
+use catraca_client::{Connection, DEFAULT_ADDRESS, Line, LineKey, Pages, Query};
 use serde_json::json;
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::{Stdout, reason, terminal_width};
+use crate::output::{Stdout, terminal_width};
 use crate::screen::Screen;
+use crate::service::block_on;
 use crate::table::{Align, Table, counted, lasting};
 use crate::value::at_node;
 
@@ -19,6 +21,7 @@ use crate::value::at_node;
 /// A waiter's place is its place in the queue of its node: nodes take turns among themselves.
 /// Members that do not answer are named on standard error.
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Arguments {
     /// Print JSON; with --watch, one line for each look.
     #[arg(long)]
@@ -26,10 +29,17 @@ pub(crate) struct Arguments {
     /// Look again every second, until Ctrl-C.
     #[arg(short, long)]
     watch: bool,
-    /// The node to ask.
-    #[arg(long, default_value = catraca_node::DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR", value_parser = at_node)]
-    node: String,
+    /// The nodes to ask: the first that answers, in this order.
+    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
+    node: Vec<String>,
 }
+
+const HELP: &str = "\
+Exit codes:
+    0  the list was printed
+    2  wrong input
+  122  a node answers, but stops
+  125  no node answers";
 
 /// From one look to the next.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -40,6 +50,8 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// The lines below the table: a blank one and the sums.
 const FOOT: usize = 2;
+/// The lines above its rows: the head and a rule.
+const HEAD: usize = 2;
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
@@ -49,16 +61,16 @@ impl Arguments {
     async fn look(self) -> Outcome {
         let redraw = self.watch && !self.json && std::io::stdout().is_terminal();
         loop {
-            let listing = self.ask().await?;
-            let silent = listing.silent.join(", ");
-            let missing =
-                format!("catraca: no answer from {silent}; their clients are missing here");
-            let missing = (!silent.is_empty()).then_some(missing);
+            let mut pages = self.pages().await?;
+            let mut sums = Sums::default();
             if redraw {
-                draw(lines(&listing), missing)?;
+                draw(&mut pages, &mut sums).await?;
             } else {
-                self.print(&listing)?;
-                if let Some(missing) = missing {
+                match self.json {
+                    true => print_json(&mut pages, &mut sums, !self.watch).await?,
+                    false => print_table(&mut pages, &mut sums).await?,
+                }
+                if let Some(missing) = sums.missing() {
                     // If standard error is closed there is nobody to tell.
                     writeln!(std::io::stderr().lock(), "{missing}").ok();
                 }
@@ -69,27 +81,102 @@ impl Arguments {
         }
     }
 
-    async fn ask(&self) -> Result<Listing, ClientError> {
-        Client::connect(&self.node).await?.locks(true).await
-    }
-
-    fn print(&self, listing: &Listing) -> Outcome {
-        let text = if self.json {
-            let lines: Vec<_> = listing.lines.iter().map(line_json).collect();
-            let value = json!({ "locks": lines, "silent": listing.silent });
-            if self.watch { value.to_string() } else { format!("{value:#}") }
-        } else {
-            lines(listing).join("\n")
-        };
-        let mut out = Stdout::lock();
-        writeln!(out, "{text}")?;
-        out.flush()?;
-        Ok(())
+    async fn pages(&self) -> Result<Pages, Failure> {
+        let connection = Connection::open_any(&self.node).await?;
+        let query = Query { whole_group: true, limit: u32::MAX, ..Query::default() };
+        Ok(Pages::new(connection, query))
     }
 }
 
+/// What is left of pages that have been printed: a group may have more lines than fit into memory.
+#[derive(Default)]
+struct Sums {
+    holders: u64,
+    waiters: u64,
+    silent: BTreeSet<String>,
+}
+
+impl Sums {
+    /// The lines of the next page, which are counted.
+    async fn count(&mut self, pages: &mut Pages) -> Result<Option<Vec<Line>>, Failure> {
+        let Some(page) = pages.next_page().await? else { return Ok(None) };
+        let held = page.lines.iter().filter(|line| line.key.place == 0).count();
+        self.holders += held as u64;
+        self.waiters += (page.lines.len() - held) as u64;
+        self.silent.extend(page.silent);
+        Ok(Some(page.lines))
+    }
+
+    fn foot(&self) -> [String; FOOT] {
+        let holders = counted(self.holders, "holder", "holders");
+        let waiters = counted(self.waiters, "waiter", "waiters");
+        [String::new(), format!("{holders}, {waiters}")]
+    }
+
+    fn missing(&self) -> Option<String> {
+        let silent = self.silent.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        (!silent.is_empty())
+            .then(|| format!("catraca: no answer from {silent}; their clients are missing here"))
+    }
+}
+
+/// Said instead of an empty table.
+const NOBODY: &str = "Nobody holds a lock, nobody waits.";
+
+async fn print_table(pages: &mut Pages, sums: &mut Sums) -> Outcome {
+    let mut is_begun = false;
+    while let Some(page) = sums.count(pages).await? {
+        let mut out = Stdout::lock();
+        let lines = if page.is_empty() { Vec::new() } else { table(&page) };
+        // The rows of all pages are one table.
+        for line in lines.iter().skip(if is_begun { HEAD } else { 0 }) {
+            writeln!(out, "{line}")?;
+        }
+        is_begun |= !page.is_empty();
+    }
+    let mut out = Stdout::lock();
+    match is_begun {
+        true => sums.foot().iter().try_for_each(|line| writeln!(out, "{line}"))?,
+        false => writeln!(out, "{NOBODY}")?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints the pages as one object, for people, or on one line.
+async fn print_json(pages: &mut Pages, sums: &mut Sums, for_people: bool) -> Outcome {
+    let (line_end, indent) = if for_people { ("\n", "    ") } else { ("", "") };
+    write!(Stdout::lock(), "{{{line_end}\"locks\":[")?;
+    let mut separator = "";
+    while let Some(page) = sums.count(pages).await? {
+        let mut out = Stdout::lock();
+        for line in &page {
+            write!(out, "{separator}{line_end}{indent}{}", line_json(line))?;
+            separator = ",";
+        }
+    }
+    let mut out = Stdout::lock();
+    writeln!(out, "],{line_end}\"silent\":{}{line_end}}}", json!(sums.silent))?;
+    out.flush()?;
+    Ok(())
+}
+
 /// The live view. Who does not answer is told in it: a line on standard error would push it up.
-fn draw(mut lines: Vec<String>, missing: Option<String>) -> Outcome {
+async fn draw(pages: &mut Pages, sums: &mut Sums) -> Outcome {
+    let mut rows = Vec::new();
+    let mut left_out = 0;
+    while let Some(page) = sums.count(pages).await? {
+        // No screen shows more than the first page.
+        if rows.is_empty() { rows = page } else { left_out += page.len() }
+    }
+    let mut lines = if rows.is_empty() { vec![NOBODY.to_string()] } else { table(&rows) };
+    if !rows.is_empty() {
+        if left_out > 0 {
+            lines.push(format!("and {left_out} more"));
+        }
+        lines.extend(sums.foot());
+    }
+    let missing = sums.missing();
     let foot = FOOT + usize::from(missing.is_some());
     lines.extend(missing);
     if let Some(screen) = Screen::of_stdout() {
@@ -104,11 +191,8 @@ fn draw(mut lines: Vec<String>, missing: Option<String>) -> Outcome {
     Ok(())
 }
 
-/// Who holds and who waits, as a table with its sums.
-fn lines(listing: &Listing) -> Vec<String> {
-    if listing.lines.is_empty() {
-        return vec!["Nobody holds a lock, nobody waits.".to_string()];
-    }
+/// A page as a table.
+fn table(page: &[Line]) -> Vec<String> {
     let mut table = Table::new(&[
         ("lock", Align::Left),
         ("place", Align::Left),
@@ -119,23 +203,19 @@ fn lines(listing: &Listing) -> Vec<String> {
         ("for", Align::Right),
         ("fence", Align::Left),
     ]);
-    for line in &listing.lines {
+    for line in page {
         table.row(cells(line));
     }
-    let mut lines = table.lines_within(terminal_width(), &["who", "host"]);
-    let held = listing.lines.iter().filter(|line| line.place == 0).count();
-    let holders = counted(held as u64, "holder", "holders");
-    let waiters = counted((listing.lines.len() - held) as u64, "waiter", "waiters");
-    lines.extend([String::new(), format!("{holders}, {waiters}")]);
-    lines
+    table.lines_within(terminal_width(), &["who", "host"])
 }
 
 fn cells(line: &Line) -> Vec<String> {
-    let name = match line.permits {
-        1 => line.name.clone(),
-        permits => format!("{} (of {permits})", line.name),
+    let key = &line.key;
+    let name = match key.permits {
+        1 => key.name.clone(),
+        permits => format!("{} (of {permits})", key.name),
     };
-    let place = match line.place {
+    let place = match key.place {
         0 => "holds".to_string(),
         place => format!("waits {place}"),
     };
@@ -145,7 +225,7 @@ fn cells(line: &Line) -> Vec<String> {
         printable(&line.label),
         line.pid.to_string(),
         printable(&line.host),
-        line.node.clone(),
+        key.node.clone(),
         lasting(line.millis),
         line.fence.map_or("-".to_string(), |fence| fence.to_string()),
     ]
@@ -158,7 +238,8 @@ fn printable(text: &str) -> String {
 }
 
 fn line_json(line: &Line) -> serde_json::Value {
-    let Line { name, permits, place, fence, node, label, pid, host, millis } = line;
+    let Line { key, fence, label, pid, host, millis } = line;
+    let LineKey { name, permits, place, node, .. } = key;
     let state = if *place == 0 { "holds" } else { "waits" };
     json!({
         "name": name, "state": state, "place": place, "permits": permits, "fence": fence,
@@ -174,11 +255,4 @@ async fn pause() -> bool {
         left -= TICK;
     }
     !interrupt::requested()
-}
-
-/// Runs what talks to a node.
-pub(crate) fn block_on(work: impl Future<Output = Outcome>) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let system = |error: std::io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
-    runtime.map_err(system)?.block_on(work)
 }

@@ -1,24 +1,28 @@
-//! `catraca node`: a member of a group that hands out locks.
+//! `catraca node`: a member of a group that grants locks.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use catraca_algorithms::SpecError;
-use catraca_node::{Config, ConfigError, DEFAULT_ADDRESS, Namespace, Node, StartError};
-use tokio::signal::unix::{SignalKind, signal};
+use catraca_node::{Config, ConfigError, DEFAULT_ADDRESS, Namespace, Node, StartError, Status};
+use nix::sys::signal::Signal;
 use tracing::Level;
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
+use crate::open_files;
 use crate::output::{Stdout, reason};
+use crate::signals::Signals;
 
-/// Runs a node that hands out locks: alone, or as a member of a group.
+/// Runs a node that grants locks: alone, or as a member of a group.
 ///
 /// Without arguments it is a group of one, for this machine. A group is described by a file that all
-/// members can share, or by --name and --members. It runs until Ctrl-C or SIGTERM, which both stop
-/// it in an orderly way: the exit code is 0. What it has to tell goes to standard error.
+/// members can share, or by --name and --members. It runs until Ctrl-C, SIGTERM, or the end of its
+/// terminal (SIGHUP), which all stop it in an orderly way: the exit code is 0. SIGUSR1 makes it log
+/// how it is doing. Where it listens goes to standard output, everything after that to standard
+/// error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -58,7 +62,7 @@ impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
         log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
-        if let Some(files) = catraca_classroom::allow_files(u64::MAX) {
+        if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -152,8 +156,7 @@ pub(crate) fn read(file: &Path, name: Option<&str>) -> Result<Config, Failure> {
 async fn serve(config: Config) -> Outcome {
     let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
     // Before anybody is told that there is a node to stop.
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
+    let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
     let members = config.members.len();
     let node = Node::start(config).await.map_err(|error| match error {
@@ -161,13 +164,25 @@ async fn serve(config: Config) -> Outcome {
         error @ StartError::Listen { .. } => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
     greet(&name, &group, members, node.address())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    loop {
+        match signals.next().await {
+            Signal::SIGUSR1 => tell(&node.status()),
+            // It has no meaning here, but must not end a node.
+            Signal::SIGUSR2 => {}
+            which => {
+                tracing::info!(signal = which.as_str(), "stopping");
+                break;
+            }
+        }
     }
-    tracing::info!("stopping");
     node.stop().await;
     Ok(())
+}
+
+/// Logs how the node is doing.
+fn tell(status: &Status) {
+    let Status { locks, held, waiting, sessions, grants, anomalies, readiness, .. } = status;
+    tracing::info!(?readiness, locks, held, waiting, sessions, grants, anomalies, "status");
 }
 
 /// Says where the node is and what to type next.

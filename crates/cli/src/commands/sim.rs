@@ -1,20 +1,23 @@
 //! `catraca sim`: one described run.
 
+mod members;
 mod words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use catraca_draw::{DiagramOptions, space_time};
+use catraca_draw::{DiagramOptions, check_instants, check_nodes, is_visible, space_time};
 use catraca_sim::{
-    Digest, End, Hooks, KEYS, Report, Scenario, ScenarioError, Setup, TICKS_PER_UNIT, Time,
-    Violation, run,
+    Digest, End, Hooks, Key, Report, Scenario, ScenarioError, Setup, TICKS_PER_UNIT, Time,
+    Violation, read_text, run,
 };
 use catraca_trace::{Event, Header, Origin, Trace, Writer};
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{PendingFile, PendingPicture, Stdout, reason};
+use crate::flags::{Choice, Said};
+use crate::output::{PendingFile, PendingPicture, Stdout};
 use crate::trees::Trees;
 use crate::{Outcome, interrupt, progress};
 
@@ -28,90 +31,50 @@ Examples:
   catraca sim run.toml --seed 2 --trace run.trace
   catraca sim --algorithm naimi-trehel --nodes 6 --tree-diagram tree.svg --tree-at 0 --tree-at 2.5
   catraca sim --algorithm raymond --clusters 4x8 --lan 1 --wan 50 --arrivals serial --locality 0.9
+  catraca sim --members 3 --clients 8 --algorithm raymond --fault 'pause 1 from 5 to 20'
 
 A scenario file says the same in TOML; --hold is 'hold' in the section [workload].
+The percentile p99 is exact up to 65,536 entries, and within 0.1 % above.
 TIME is a number of units of time; DIST is constant:1, uniform:0.5..1.5, exp:1 or just a time.";
 
 /// Runs one described run: a scenario file, flags, or both; flags win.
-#[derive(Clone, Default)]
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// The scenario file.
+    #[arg(value_name = "SCENARIO.toml")]
     file: Option<PathBuf>,
-    /// What the flags say, by path.
-    said: Vec<(&'static str, Vec<String>)>,
+    /// Runs twice and compares every step.
+    #[arg(long)]
     self_check: bool,
+    #[command(flatten)]
+    said: Said<Everything>,
 }
 
-/// The flags are made from the simulator's table of keys.
-impl Args for Arguments {
-    fn augment_args(command: Command) -> Command {
-        let command = command
-            .about("Runs one described run: a scenario file, flags, or both; flags win")
-            .after_help(EXAMPLES)
-            .arg(
-                Arg::new("scenario")
-                    .value_name("SCENARIO.toml")
-                    .help("The scenario file")
-                    .value_parser(clap::value_parser!(PathBuf)),
-            )
-            .arg(
-                Arg::new("self-check")
-                    .long("self-check")
-                    .action(ArgAction::SetTrue)
-                    .help("Runs twice and compares every step"),
-            );
-        KEYS.iter().fold(command, |command, key| {
-            let action = if key.list { ArgAction::Append } else { ArgAction::Set };
-            let (section, _) = key.path.split_once('.').unwrap_or(("group", ""));
-            command.arg(
-                Arg::new(key.path)
-                    .long(key.flag)
-                    .value_name(key.value)
-                    .help(key.help)
-                    .help_heading(section)
-                    // A tree may begin with the root's '-'. Elsewhere a flag after a flag means
-                    // that a value was forgotten.
-                    .allow_hyphen_values(key.path == "tree")
-                    .allow_negative_numbers(key.path != "tree")
-                    .action(action),
-            )
-        })
-    }
+/// A run can be described in every way.
+struct Everything;
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Arguments {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut arguments = Arguments::default();
-        arguments.update_from_arg_matches(matches)?;
-        Ok(arguments)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.file = matches.get_one::<PathBuf>("scenario").cloned();
-        self.self_check = matches.get_flag("self-check");
-        for key in KEYS {
-            if let Some(values) = matches.get_many::<String>(key.path) {
-                self.said.push((key.path, values.cloned().collect()));
-            }
-        }
-        Ok(())
+impl Choice for Everything {
+    fn takes(_: &Key) -> bool {
+        true
     }
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let scenario = self.scenario()?;
+        if let Some(setup) = scenario.members().map_err(|error| self.at_fault(error))? {
+            return members::simulate(&scenario, &setup, self.self_check);
+        }
         let setup = scenario.setup().map_err(|error| self.at_fault(error))?;
         let window = self.window(&scenario)?;
         let path = |key| scenario.value(key).map(Path::new);
         let json = path("output.json").map(PendingFile::create).transpose()?;
         let mut recording = Recording {
             trace: path("output.trace").map(|path| begin_trace(path, &setup)).transpose()?,
-            diagram: path("output.diagram").map(PendingPicture::create).transpose()?,
-            trees: self.trees(&scenario)?,
+            diagram: path("output.diagram").map(|path| diagram(path, &setup)).transpose()?,
+            trees: self.trees(&scenario, setup.spec.nodes)?,
+            window,
             digest: self.self_check.then(Digest::default),
             ..Recording::of(&setup)
         };
@@ -125,39 +88,23 @@ impl Arguments {
             self_check(&setup, recording.digest, &report, &mut out)?;
         }
         if let Some(file) = json {
-            let mut json = serde_json::to_vec_pretty(&report).map_err(|error| {
-                Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
-            })?;
-            json.push(b'\n');
-            file.finish_with(&json)?;
+            write_json(file, &report)?;
         }
-        recording.finish(&window, report.violation.as_ref())?;
-        match &report.violation {
-            None => Ok(()),
-            Some(_) => {
-                writeln!(out, "reproduce   {}", scenario.command())?;
-                Err(Failure::Violation)
-            }
-        }
+        recording.finish(report.violation.as_ref())?;
+        judged(report.violation.as_ref(), report.end, &scenario, &mut out)
     }
 
     fn scenario(&self) -> Result<Scenario, Failure> {
         let mut scenario = match &self.file {
             None => Scenario::new(),
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    Failure::input(format!(
-                        "cannot read the scenario '{}': {}",
-                        path.display(),
-                        reason(&error)
-                    ))
+                let text = read_text(path).map_err(|why| {
+                    Failure::input(format!("cannot read the scenario '{}': {why}", path.display()))
                 })?;
                 Scenario::from_toml(&text).map_err(|error| self.at_fault(error))?
             }
         };
-        for (path, values) in &self.said {
-            scenario.set(path, values.clone()).map_err(|error| self.at_fault(error))?;
-        }
+        scenario.overlay(self.said.scenario());
         if self.file.is_none() && scenario.value("algorithm").is_none() {
             return Err(Failure::input(
                 "say what to run, as in 'catraca sim --algorithm lamport --nodes 5' or \
@@ -169,8 +116,8 @@ impl Arguments {
 
     /// What is wrong, and whether the file says so or a flag.
     fn at_fault(&self, error: ScenarioError) -> Failure {
-        let is_flag = |key: &str| self.said.iter().any(|(said, _)| *said == key);
-        Failure::of_scenario(error, self.file.as_deref(), is_flag)
+        let said = self.said.scenario();
+        Failure::of_scenario(error, self.file.as_deref(), |key| said.says(key))
     }
 
     /// The part of the run that is drawn.
@@ -189,7 +136,7 @@ impl Arguments {
     }
 
     /// The picture of who points to whom, if it is wanted.
-    fn trees(&self, scenario: &Scenario) -> Result<Option<Trees>, Failure> {
+    fn trees(&self, scenario: &Scenario, nodes: u32) -> Result<Option<Trees>, Failure> {
         const KEY: &str = "output.tree-at";
         let wrong = |what| self.at_fault(ScenarioError::Value { key: KEY, what });
         let instants = scenario.values(KEY);
@@ -203,16 +150,48 @@ impl Arguments {
             Ok(time) => Ok(time.0),
             Err(error) => Err(wrong(error.to_string())),
         };
-        let instants = instants.iter().map(ticks).collect::<Result<_, _>>()?;
-        Trees::create(Path::new(path), instants).map(Some)
+        let instants: Vec<u64> = instants.iter().map(ticks).collect::<Result<_, _>>()?;
+        let trees = Trees::create(Path::new(path), instants.clone())?;
+        check_nodes(nodes)
+            .and_then(|()| check_instants(instants.len()))
+            .map_err(|error| Failure::input(format!("the run {error}")))?;
+        Ok(Some(trees))
     }
 }
 
-/// Everything that listens to a run: the trace file, the pictures, the digest.
+fn write_json(file: PendingFile, report: &impl Serialize) -> Outcome {
+    let mut json = serde_json::to_vec_pretty(report).map_err(|error| {
+        Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
+    })?;
+    json.push(b'\n');
+    file.finish_with(&json)
+}
+
+/// Whether the run fails; if it does, how to repeat it.
+fn judged(
+    violation: Option<&Violation>,
+    end: End,
+    scenario: &Scenario,
+    out: &mut impl Write,
+) -> Outcome {
+    let failure = match (violation, end.gave_up()) {
+        (Some(_), _) => Failure::Violation,
+        (None, Some(_)) => Failure::GaveUp,
+        (None, None) => return Ok(()),
+    };
+    writeln!(out, "reproduce   {}", scenario.command())?;
+    Err(failure)
+}
+
+/// What is made of the events of a run: the trace file, the pictures, the digest.
 struct Recording {
     trace: Option<Writer<PendingFile>>,
     diagram: Option<PendingPicture>,
     trees: Option<Trees>,
+    /// The part of the run that the diagram shows.
+    window: DiagramOptions,
+    /// How many steps are in it so far.
+    shown: usize,
     /// What the pictures are drawn from.
     drawn: Trace,
     /// Whether the run had more events than are drawn from.
@@ -226,18 +205,26 @@ fn header(setup: &Setup) -> Header {
     Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT)
 }
 
+/// Fails at once if the group cannot be drawn.
+fn diagram(path: &Path, setup: &Setup) -> Result<PendingPicture, Failure> {
+    check_nodes(setup.spec.nodes).map_err(|error| Failure::input(format!("the run {error}")))?;
+    PendingPicture::create(path)
+}
+
 fn begin_trace(path: &Path, setup: &Setup) -> Result<Writer<PendingFile>, Failure> {
     let writer = Writer::new(PendingFile::create(path)?, &header(setup));
     writer.map_err(|error| Failure::System(error.into()))
 }
 
 impl Recording {
-    /// Nothing listens yet.
+    /// Nothing is made of them yet.
     fn of(setup: &Setup) -> Self {
         Recording {
             trace: None,
             diagram: None,
             trees: None,
+            window: DiagramOptions::default(),
+            shown: 0,
             drawn: Trace { header: header(setup), events: Vec::new() },
             is_cut: false,
             digest: None,
@@ -249,11 +236,21 @@ impl Recording {
         self.diagram.is_some() || self.trees.is_some()
     }
 
+    /// Whether there is more in the window than can be drawn.
+    fn is_too_long(&self) -> bool {
+        self.shown > self.window.max_events
+    }
+
     fn event(&mut self, event: &Event) {
         if let Some(trace) = &mut self.trace
             && let Err(error) = trace.event(event)
         {
             self.failure.get_or_insert(error);
+        }
+        if self.diagram.is_some() && is_visible(event) {
+            let DiagramOptions { from, to, .. } = self.window;
+            let shows = (from.unwrap_or(0)..=to.unwrap_or(u64::MAX)).contains(&event.at());
+            self.shown += usize::from(shows);
         }
         if self.draws() {
             self.is_cut = self.drawn.events.len() >= MOST_EVENTS;
@@ -266,17 +263,31 @@ impl Recording {
         }
     }
 
-    /// Runs; somebody listens only if there is something to listen for, because that costs time.
+    /// Runs; the run is observed only if something is made of it, because that costs time.
     fn run(&mut self, setup: &Setup) -> Result<Report, Failure> {
-        let listens = self.trace.is_some() || self.draws() || self.digest.is_some();
-        let stop = interrupt::flag();
-        let mut observer = |event: &Event| self.event(event);
+        let is_observed = self.trace.is_some() || self.draws() || self.digest.is_some();
+        let (interrupted, ended) = (interrupt::flag(), AtomicBool::new(false));
+        let mut observer = |event: &Event| {
+            self.event(event);
+            // Nothing would come of going on.
+            if self.is_too_long() || interrupt::requested() {
+                ended.store(true, Ordering::Relaxed);
+            }
+        };
         let observer: Option<&mut dyn FnMut(&Event)> =
-            if listens { Some(&mut observer) } else { None };
+            if is_observed { Some(&mut observer) } else { None };
+        let stop = if is_observed { &ended } else { &*interrupted };
         let spinner = progress::line();
         spinner.set_message(format!("running {}", setup.spec.algorithm));
-        let report = run(setup, Hooks { observer, stop: Some(&stop) })?;
+        let report = run(setup, Hooks { observer, stop: Some(stop) })?;
         spinner.finish_and_clear();
+        if self.is_too_long() {
+            return Err(Failure::input(format!(
+                "the run has more than the {} steps that can be drawn legibly; choose a window with \
+                 --from and --to",
+                self.window.max_events
+            )));
+        }
         match self.failure.take() {
             Some(error) => Err(Failure::System(error.into())),
             None => Ok(report),
@@ -284,14 +295,14 @@ impl Recording {
     }
 
     /// Puts the files in their places.
-    fn finish(self, window: &DiagramOptions, violation: Option<&Violation>) -> Outcome {
+    fn finish(self, violation: Option<&Violation>) -> Outcome {
         if let Some(trace) = self.trace {
             trace.finish().map_err(|error| Failure::System(error.into()))?.finish()?;
         }
         let mut drawn = self.drawn;
         drawn.header.violation = violation.map(|violation| violation.what.clone());
         if let Some(file) = self.diagram {
-            let picture = space_time(&drawn, window)
+            let picture = space_time(&drawn, &self.window)
                 .map_err(|error| Failure::input(format!("the run {error}")))?;
             file.finish(&picture)?;
         }
@@ -319,14 +330,6 @@ fn self_check(
     if second.end == End::Interrupted {
         return Err(Failure::Interrupted);
     }
-    if again.digest == first && second == *report {
-        let digest = first.unwrap_or_default();
-        writeln!(out, "self-check  two runs are equal in every step, digest {digest}")?;
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "self-check  two runs of the same setup differ: this is a defect of the simulator"
-    )?;
-    Err(Failure::Violation)
+    let same = again.digest == first && second == *report;
+    words::print_self_check(same.then_some(&first.unwrap_or_default().to_string()), out)
 }

@@ -3,43 +3,89 @@
 use std::io::Write;
 use std::time::Duration;
 
-use catraca_node::{Client, DetectorStatus, LinkStatus, Status};
+use catraca_client::{Connection, DEFAULT_ADDRESS, DetectorStatus, LinkStatus, Readiness, Status};
 use serde_json::json;
 
-use super::locks::block_on;
 use crate::Outcome;
 use crate::output::{Stdout, terminal_width};
+use crate::service::{block_on, ends_with};
 use crate::table::{Align, Table, grouped, lasting};
 use crate::value::at_node;
 
 /// Tells how a node is doing: members, links, algorithms, counters.
 #[derive(clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// The node to ask.
-    #[arg(long, default_value = catraca_node::DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR", value_parser = at_node)]
-    node: String,
+    /// The nodes to ask: the first that answers, in this order.
+    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
+    node: Vec<String>,
 }
+
+const HELP: &str = "\
+Exit codes, for monitoring:
+    0  the node is ready, and all links are up
+    2  wrong input
+    3  degraded: a member is not connected, refused or taken for crashed, or the node waits for
+       members before it grants locks
+    4  the node grants nothing: it was expelled, or the group goes on without it
+  125  no node answers";
+
+const DEGRADED: u8 = 3;
+const USELESS: u8 = 4;
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let status = Client::connect(&self.node).await?.status().await?;
+            let status = Connection::open_any(&self.node).await?.status().await?;
             let mut out = Stdout::lock();
             if self.json {
                 writeln!(out, "{:#}", status_json(&status))?;
-                return Ok(());
+            } else {
+                print(&mut out, &status)?;
             }
-            print(&mut out, &status)
+            out.flush()?;
+            ends_with(code(&status))
         })
     }
 }
 
+/// What a monitor is told.
+fn code(status: &Status) -> u8 {
+    let is_well = |link: &LinkStatus| matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
+    let mut members = status.members.iter();
+    match status.readiness {
+        Readiness::Expelled(_) | Readiness::Excluded(_) => USELESS,
+        Readiness::Waiting(_) => DEGRADED,
+        Readiness::Ready => {
+            let is_whole =
+                members.all(|member| is_well(&member.link) && member.suspected.is_none());
+            if is_whole { 0 } else { DEGRADED }
+        }
+    }
+}
+
+/// A word for programs, and one for people that says why.
+fn readiness_words(readiness: &Readiness) -> (&'static str, String) {
+    match readiness {
+        Readiness::Ready => ("ready", "ready".to_string()),
+        Readiness::Waiting(members) => {
+            ("waiting", format!("waiting for {} before it grants locks", members.join(", ")))
+        }
+        Readiness::Expelled(why) => ("expelled", format!("expelled, grants nothing: {why}")),
+        Readiness::Excluded(by) => {
+            ("excluded", format!("taken for crashed by '{by}', grants nothing under robust-k"))
+        }
+    }
+}
+
 fn print(out: &mut Stdout, status: &Status) -> Outcome {
+    let Status { node, group, epoch, .. } = status;
     let running = lasting(status.millis);
-    writeln!(out, "Node '{}' of group '{}', running for {running}\n", status.node, status.group)?;
+    writeln!(out, "Node '{node}' of group '{group}', running for {running}, epoch {epoch}")?;
+    writeln!(out, "{}\n", readiness_words(&status.readiness).1)?;
     let mut members = Table::new(&[
         ("member", Align::Left),
         ("address", Align::Left),
@@ -147,8 +193,15 @@ fn status_json(status: &Status) -> serde_json::Value {
         .into_iter()
         .map(|(what, count)| (what.to_string(), json!(count)))
         .collect();
+    let (waits_for, why) = match &status.readiness {
+        Readiness::Ready => (None, None),
+        Readiness::Waiting(members) => (Some(members), None),
+        Readiness::Expelled(why) | Readiness::Excluded(why) => (None, Some(why)),
+    };
     json!({
         "group": status.group, "node": status.node, "millis": status.millis,
+        "epoch": status.epoch, "readiness": readiness_words(&status.readiness).0,
+        "waits_for": waits_for, "why": why,
         "members": members.collect::<Vec<_>>(), "detector": detector, "namespaces": namespaces.collect::<Vec<_>>(),
         "counters": counters,
     })

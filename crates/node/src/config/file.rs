@@ -10,8 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Config, ConfigError, MOST_LOCKS, member};
-use crate::fence::MOST_HANDOVERS;
-use crate::plan::{MOST_RESOURCES, Member, Namespace};
+use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace};
 
 /// What `text` says, checked.
 pub(super) fn read(text: &str, name: Option<&str>) -> Result<Config, ConfigError> {

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use catraca_client::handshake::{self, Hello};
 use catraca_node::{Config, LinkStatus, Member, Namespace, Node};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 /// A listener of the system's choice and its address.
 pub(crate) async fn listener() -> (TcpListener, String) {
@@ -65,4 +66,26 @@ pub(crate) async fn linked(nodes: &[Node]) {
     while !nodes.iter().all(is_linked) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// The configurations of members 'a' and 'b', and where they listen.
+pub(crate) async fn pair() -> ([Config; 2], [TcpListener; 2]) {
+    let (own, addresses) = listeners(2).await;
+    let configs = configs(&addresses, "naimi-trehel");
+    (configs.try_into().unwrap(), own.try_into().unwrap())
+}
+
+/// What member 'a' of a pair takes for 'b': it is connected, and says nothing.
+pub(crate) async fn mute_member(listener: &TcpListener) -> TcpStream {
+    /// As the node's own answer to another member.
+    #[derive(serde::Serialize)]
+    enum MemberAnswer {
+        Welcome { incarnation: u64, received: u64 },
+    }
+    let (mut stream, _) = listener.accept().await.unwrap();
+    handshake::hear_magic(&mut stream).await.unwrap();
+    let _: Hello = handshake::hear(&mut stream).await.unwrap();
+    let welcome = MemberAnswer::Welcome { incarnation: 1, received: 0 };
+    handshake::say(&mut stream, &welcome).await.unwrap();
+    stream
 }

@@ -12,7 +12,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         let phase = self.sites[node.index()].phase;
         self.sites[node.index()] =
             Site { phase: Phase::Idle, alive: false, ..self.sites[node.index()] };
-        self.backlog.remove(&node);
+        self.queued -= self.backlog.remove(&node).map_or(0, |backlog| backlog.len());
         if let Some(recording) = &mut self.recording {
             recording.event(&trace::Event::Crash { at: now.0, node });
         }

@@ -68,10 +68,10 @@ impl<A: Algorithm> Simulation<'_, A> {
         }
     }
 
-    /// What `node` asks for now: what was said, or else a draw.
-    pub(super) fn choose_claim(&mut self, node: NodeId, said: Option<Claim>) -> Claim {
+    /// What `node` asks for now: what the schedule lists, or else a draw.
+    pub(super) fn choose_claim(&mut self, node: NodeId, listed: Option<Claim>) -> Claim {
         let Some(sets) = &mut self.sets else { return Claim::single() };
-        let claim = said.unwrap_or_else(|| sets.source.draw(&mut self.random));
+        let claim = listed.unwrap_or_else(|| sets.source.draw(&mut self.random));
         sets.claims[node.index()] = claim.clone();
         claim
     }

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use catraca_core::{Algorithm, Claim, Input, NodeId, Phase};
+use catraca_core::{Algorithm, Input, NodeId, Phase};
 
-use super::{Event, Simulation, Wish};
+use super::{Event, PendingRequest, Simulation};
 use crate::distribution::Distribution;
 use crate::time::Time;
-use crate::workload::Arrivals;
+use crate::workload::{Arrivals, Scheduled};
 
-impl<A: Algorithm> Simulation<'_, A> {
+impl<'a, A: Algorithm> Simulation<'a, A> {
     pub(super) fn start_workload(&mut self) {
         let setup = self.setup;
         match &setup.workload.arrivals {
@@ -66,34 +66,43 @@ impl<A: Algorithm> Simulation<'_, A> {
         }
     }
 
-    /// Somebody at `node` wants to enter; if the node is busy with an earlier wish, it waits there.
-    pub(super) fn arrive(&mut self, now: Time, node: NodeId, claim: Option<Claim>) {
+    /// A request comes to `node`; if the node is busy with an earlier one, it waits there.
+    pub(super) fn arrive(&mut self, now: Time, node: NodeId, scheduled: Option<u32>) {
         if !self.sites[node.index()].alive {
             return;
         }
+        let request = PendingRequest { since: now, scheduled };
         if self.sites[node.index()].phase == Phase::Idle {
-            self.ask(now, node, Wish { since: now, claim });
+            self.ask(now, node, request);
         } else {
-            self.backlog.entry(node).or_default().push_back(Wish { since: now, claim });
+            self.backlog.entry(node).or_default().push_back(request);
+            self.queued += 1;
         }
     }
 
     pub(super) fn arrive_as_scheduled(&mut self, now: Time, number: u32) {
-        if let Arrivals::Schedule(requests) = &self.setup.workload.arrivals {
-            let request = &requests[number as usize];
-            self.arrive(now, request.node, request.claim.clone());
+        if let Some(request) = self.scheduled(number) {
+            self.arrive(now, request.node, Some(number));
         }
     }
 
-    fn ask(&mut self, now: Time, node: NodeId, wish: Wish) {
+    fn scheduled(&self, number: u32) -> Option<&'a Scheduled> {
+        match &self.setup.workload.arrivals {
+            Arrivals::Schedule(requests) => requests.get(number as usize),
+            _ => None,
+        }
+    }
+
+    fn ask(&mut self, now: Time, node: NodeId, request: PendingRequest) {
         let site = &mut self.sites[node.index()];
         site.phase = Phase::Waiting;
-        site.asked_at = wish.since;
+        site.asked_at = request.since;
         if let Some(rounds) = self.rounds.get_mut(node.index()) {
             *rounds -= 1;
         }
         self.bypass.ask(node);
-        let claim = self.choose_claim(node, wish.claim);
+        let listed = request.scheduled.and_then(|number| self.scheduled(number)?.claim.clone());
+        let claim = self.choose_claim(node, listed);
         if let Some(sets) = &mut self.sets {
             sets.ask(now, node, &claim);
         }
@@ -118,8 +127,9 @@ impl<A: Algorithm> Simulation<'_, A> {
         site.phase = Phase::Idle;
         self.leave(now, node);
         self.step(now, node, Input::Release, None);
-        if let Some(wish) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
-            self.ask(now, node, wish);
+        if let Some(request) = self.backlog.get_mut(&node).and_then(VecDeque::pop_front) {
+            self.queued -= 1;
+            self.ask(now, node, request);
         }
         match self.setup.workload.arrivals {
             Arrivals::Closed { think, .. } if self.has_rounds(node) => {

@@ -16,6 +16,9 @@ use super::snapshot::{NodeView, Snapshot};
 use super::timeline::Timeline;
 use crate::monitor::{Capacity, Fences};
 
+/// No run goes beyond this instant: soon after it numbers end.
+const LAST: u64 = 1 << 62;
+
 /// Who listens, and who may stop the run.
 #[derive(Default)]
 pub struct Hooks<'a> {
@@ -151,6 +154,9 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
                 break End::Served;
             }
             let act = self.acts.peek().map(|Reverse((at, ..))| *at);
+            if let Some(act) = act {
+                self.pass_quiet_laps(act);
+            }
             let contact = self.timeline.next();
             let Some(now) = act.into_iter().chain(contact).min() else { break self.dry() };
             if let Some(end) = self.bound(now, act.is_some()) {
@@ -183,7 +189,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
     /// Why the run ends before `now`, if it does.
     fn bound(&self, now: u64, has_acts: bool) -> Option<End> {
         let graph = self.setup.graph;
-        if self.setup.until.is_some_and(|until| now > until) {
+        if now > self.setup.until.unwrap_or(LAST) {
             return Some(End::Until);
         }
         let (Some(cycle), Some(period)) = (graph.cycle(), graph.period()) else {
@@ -192,6 +198,24 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         // A whole lap has changed nothing: neither will the next.
         let is_quiet = !has_acts && now > self.changed.max(cycle) + period;
         is_quiet.then_some(End::Quiet)
+    }
+
+    /// After a whole lap that has changed nothing no other will, until an application acts at
+    /// `act`. The laps before that need not be gone through.
+    fn pass_quiet_laps(&mut self, act: u64) {
+        let graph = self.setup.graph;
+        let (Some(cycle), Some(period)) = (graph.cycle(), graph.period()) else { return };
+        let Some(now) = self.timeline.next() else { return };
+        let end = self.setup.until.map_or(act, |until| act.min(until));
+        if now <= self.changed.max(cycle) + period || end <= now {
+            return;
+        }
+        let laps = (end - now) / period;
+        if laps > 0 {
+            let (instants, contacts) = self.timeline.skip(laps);
+            self.report.instants += instants;
+            self.report.contacts += contacts;
+        }
     }
 
     fn instant(&mut self, now: u64) -> Result<(), String> {

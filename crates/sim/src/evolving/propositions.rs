@@ -117,7 +117,8 @@ impl Space {
 
     /// How many graphs there are; none if that is no number.
     pub fn graphs(&self) -> Option<u64> {
-        let bits = (self.pairs().len() as u64).checked_mul(self.instants)?;
+        let nodes = u64::from(self.nodes);
+        let bits = (nodes * nodes.saturating_sub(1) / 2).checked_mul(self.instants)?;
         (bits < 63).then(|| 1 << bits)
     }
 

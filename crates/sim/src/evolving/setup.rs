@@ -1,7 +1,12 @@
 //! What determines a run.
 
 use catraca_core::NodeId;
-use catraca_topology::evolving::EvolvingGraph;
+use catraca_topology::evolving::{EvolvingGraph, MAX_INSTANT};
+
+/// The most entries of a run: every one is reported, and they have to fit into memory.
+pub const MAX_ENTRIES: u64 = 10_000_000;
+/// The longest hold or pause, so that all of them together fit into a number.
+pub const MAX_STAY: u64 = u32::MAX as u64;
 
 /// Who asks, when, how often, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +62,34 @@ impl<'g> Setup<'g> {
         if self.workload.hold == 0 {
             return Err(SetupError::NoHold);
         }
+        let latest = self.workload.requests.iter().map(|&(at, _)| at).chain(self.until).max();
+        if latest.is_some_and(|latest| latest > MAX_INSTANT) {
+            return Err(SetupError::TooLate);
+        }
+        if self.workload.hold.max(self.workload.pause) > MAX_STAY {
+            return Err(SetupError::TooLong);
+        }
         let is_bounded = self.until.is_some() || self.entries.is_some();
         if self.graph.cycle().is_some() && self.workload.rounds.is_none() && !is_bounded {
             return Err(SetupError::Endless);
         }
+        if self.most_entries() > MAX_ENTRIES {
+            return Err(SetupError::TooManyEntries);
+        }
         Ok(())
+    }
+
+    /// No run has more entries than this.
+    fn most_entries(&self) -> u64 {
+        let asked = self
+            .workload
+            .rounds
+            .map(|rounds| u64::from(rounds).saturating_mul(self.workload.requests.len() as u64));
+        // One is inside at a time.
+        let end = self.graph.cycle().is_none().then(|| self.graph.last());
+        let stays = self.until.into_iter().chain(end).min();
+        let stays = stays.map(|last| last / self.workload.hold + 1);
+        [asked, stays, self.entries].into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 }
 
@@ -90,6 +118,15 @@ pub enum SetupError {
     /// Nobody would be inside.
     #[error("who enters must stay inside for at least one instant")]
     NoHold,
+    /// An instant that is no instant of any graph.
+    #[error("instants beyond {MAX_INSTANT} are too late; count time in larger instants")]
+    TooLate,
+    /// Inside, or between two requests, for longer than a number holds.
+    #[error("nobody can stay inside, or pause, for more than {MAX_STAY} instants")]
+    TooLong,
+    /// They would not fit into memory.
+    #[error("the run could have more than {MAX_ENTRIES} entries; say after how many it ends")]
+    TooManyEntries,
     /// The run would not end.
     #[error(
         "the graph goes on for ever, and so do the requests; say how long to run, or how often each asks"

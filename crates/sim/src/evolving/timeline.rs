@@ -62,6 +62,20 @@ impl<'g> Timeline<'g> {
         begun
     }
 
+    /// Passes over so many whole laps of the cycle, in which nothing happens but contacts. Returns
+    /// how many instants there are at which some of them begin, and how many begin.
+    pub(super) fn skip(&mut self, laps: u64) -> (u64, u64) {
+        let lap = self.graph.lap();
+        let later = laps * self.graph.period().unwrap_or(0);
+        self.offset += later;
+        for (contact, _) in &mut self.present {
+            contact.from += later;
+            contact.to += later;
+        }
+        let instants = lap.chunk_by(|one, next| one.from == next.from).count();
+        (laps * instants as u64, laps * lap.len() as u64)
+    }
+
     /// Who are neighbours now.
     pub(super) fn edges(&self) -> impl Iterator<Item = (NodeId, NodeId)> + Clone + '_ {
         self.present.iter().map(|(contact, _)| (contact.a, contact.b))

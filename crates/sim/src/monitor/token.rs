@@ -25,7 +25,7 @@ impl OneToken {
         self.tokens += change;
     }
 
-    /// A token has gone the way of a crashed node or of a lost message.
+    /// A token is lost, at a node that crashed or in a message that was lost.
     pub(crate) fn lose(&mut self) {
         self.tokens -= 1;
         self.may_be_lost = true;

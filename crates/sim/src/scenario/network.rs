@@ -50,7 +50,7 @@ impl Scenario {
         Ok(Network { latency: self.latency(clusters)?, order })
     }
 
-    fn latency(&self, clusters: Option<&Clusters>) -> Result<Latency, ScenarioError> {
+    pub(super) fn latency(&self, clusters: Option<&Clusters>) -> Result<Latency, ScenarioError> {
         let one = || Distribution::Constant(Time::units(1));
         let by_cluster = ["network.matrix", "network.lan", "network.wan"];
         let Some(&key) = by_cluster.iter().find(|key| self.says(key)) else {

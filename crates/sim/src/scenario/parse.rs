@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use catraca_algorithms::{Spec, hi_adsd};
+use catraca_core::Start;
+use catraca_trace::parse_start;
 
 use super::values::{parse_all, wrong};
 use super::{Scenario, ScenarioError};
@@ -14,18 +16,23 @@ use crate::workload::Workload;
 /// The nodes of a group about which nothing is said.
 const DEFAULT_NODES: u32 = 5;
 
+/// How often a message may be repeated while the first takes its way.
+const MOST_REPEATS: f64 = 1000.0;
+
 /// The entries of a run that nothing else ends.
-const DEFAULT_ENTRIES: u64 = 1000;
+pub(super) const DEFAULT_ENTRIES: u64 = 1000;
 
 impl Scenario {
     /// The run that was described, with defaults for all that was not said.
     pub fn setup(&self) -> Result<Setup, ScenarioError> {
+        self.refuse_keys_of_members()?;
         let spec = self.spec()?;
         spec.check()?;
         let clusters = self.clusters(spec.nodes)?;
         let workload = self.workload(&spec, clusters.as_ref())?;
         let network = self.network(&spec, clusters.as_ref())?;
         let limits = self.limits(&workload)?;
+        self.refuse_hasty_timers(network.latency.mean())?;
         Ok(Setup {
             faults: self.faults(spec.nodes)?,
             detector: self.one("faults.detector")?,
@@ -40,7 +47,13 @@ impl Scenario {
         })
     }
 
-    fn spec(&self) -> Result<Spec, ScenarioError> {
+    /// How many resources are guarded.
+    pub fn resource_count(&self) -> Result<u32, ScenarioError> {
+        Ok(self.whole("resources")?.unwrap_or(1))
+    }
+
+    /// The group that was described. Whether there can be such a group is not looked at.
+    pub fn spec(&self) -> Result<Spec, ScenarioError> {
         let algorithm = self
             .text("algorithm")?
             .ok_or_else(|| wrong("algorithm", "is missing; 'catraca algorithms' lists them"))?;
@@ -61,12 +74,17 @@ impl Scenario {
         spec.tree = self.one("tree")?;
         spec.quorum = self.one("quorum")?;
         spec.mutant = self.text("mutant")?.map(str::to_string);
-        spec.start = self.one("start")?.unwrap_or_default();
+        spec.start = self.start()?;
         Ok(spec)
     }
 
+    fn start(&self) -> Result<Start, ScenarioError> {
+        let Some(text) = self.text("start")? else { return Ok(Start::idle()) };
+        parse_start(text).map_err(|error| wrong("start", error))
+    }
+
     /// A number, or a part of the nodes: `N/2` is half of them, and never less than one.
-    fn k(&self, nodes: u32) -> Result<Option<u32>, ScenarioError> {
+    pub(super) fn k(&self, nodes: u32) -> Result<Option<u32>, ScenarioError> {
         let part = self.text("k")?.and_then(|text| text.strip_prefix("N/"));
         let Some(part) = part else { return self.whole("k") };
         match part.parse::<u32>() {
@@ -75,7 +93,7 @@ impl Scenario {
         }
     }
 
-    fn hi_adsd(&self) -> Result<Option<hi_adsd::Config>, ScenarioError> {
+    pub(super) fn hi_adsd(&self) -> Result<Option<hi_adsd::Config>, ScenarioError> {
         let needed = |key, because| Err(wrong(key, format!("is missing; '{because}' needs it")));
         let (interval, timeout) = (self.duration("test-interval")?, self.duration("test-timeout")?);
         match (interval, timeout) {
@@ -90,13 +108,28 @@ impl Scenario {
         }
     }
 
+    /// Who sends again long before an answer can come fills the network with nothing else.
+    fn refuse_hasty_timers(&self, latency: f64) -> Result<(), ScenarioError> {
+        for key in ["ack-timeout", "test-interval"] {
+            let Some(time) = self.one::<Time>(key)? else { continue };
+            if time.as_units() * MOST_REPEATS < latency {
+                let what = format!(
+                    "'{time}' is less than a thousandth of what a message takes ({latency}), so \
+                     thousands would be on their way before the first arrives; make it longer"
+                );
+                return Err(wrong(key, what));
+            }
+        }
+        Ok(())
+    }
+
     /// A time as an algorithm takes it: a unit is its second.
     fn duration(&self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
         let time: Option<Time> = self.one(key)?;
         Ok(time.map(|Time(ticks)| Duration::from_micros(ticks)))
     }
 
-    fn faults(&self, nodes: u32) -> Result<Faults, ScenarioError> {
+    pub(super) fn faults(&self, nodes: u32) -> Result<Faults, ScenarioError> {
         const KEY: &str = "faults.events";
         let faults = parse_all(KEY, self.texts(KEY))?;
         Faults::new(faults, nodes).map_err(|error| wrong(KEY, error))

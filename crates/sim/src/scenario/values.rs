@@ -77,11 +77,6 @@ impl Scenario {
             _ => Err(wrong(key, format!("'{text}' is no number from {least} to {most}"))),
         }
     }
-
-    /// Whether anything was said about `key`.
-    pub(super) fn says(&self, key: &'static str) -> bool {
-        !self.texts(key).is_empty()
-    }
 }
 
 fn whole<T: TryFrom<u64>>(key: &'static str, text: &str) -> Result<T, ScenarioError> {

@@ -116,7 +116,7 @@ impl Scenario {
         Ok(requests)
     }
 
-    fn claims(&self, resources: u32) -> Result<Claims, ScenarioError> {
+    pub(super) fn claims(&self, resources: u32) -> Result<Claims, ScenarioError> {
         let size = self.one("workload.claim")?.unwrap_or(ClaimSize::ONE);
         if size.most() > resources {
             let what = format!(

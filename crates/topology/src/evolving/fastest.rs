@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use catraca_core::NodeId;
 
 use super::journey::{Hop, Journey, Journeys};
-use super::{Contact, EvolvingGraph};
+use super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS};
 
 impl Journeys<'_> {
     /// The journey from `source` to `target` that takes the least time from its first hop to its
@@ -14,26 +14,36 @@ impl Journeys<'_> {
     /// For the earliest arrival the latest departure is sought, then the same again from the
     /// instant after it. Each round looks only at the contacts between the two, so the rounds
     /// together look at every contact a few times.
-    pub fn fastest(&self, source: NodeId, target: NodeId, from: u64) -> Option<Journey> {
+    ///
+    /// Fails if the laps between a departure and its arrival have too many contacts to be written
+    /// out.
+    pub fn fastest(
+        &self,
+        source: NodeId,
+        target: NodeId,
+        from: u64,
+    ) -> Result<Option<Journey>, GraphError> {
         let graph = self.graph();
         // A departure one lap later looks the same.
         let last = match (graph.cycle(), graph.period()) {
             (Some(cycle), Some(period)) => cycle.max(from) + period,
             _ => graph.last(),
         };
-        let longest = graph.contacts().iter().map(|contact| contact.to - contact.from).max()?;
+        let longest = graph.contacts().iter().map(|contact| contact.to - contact.from).max();
+        let Some(longest) = longest else { return Ok(None) };
         let mut best: Option<Journey> = None;
         let mut leave = from;
         while leave <= last && best.as_ref().is_none_or(|best| best.duration() > 0) {
             let Some(foremost) = self.foremost_to(source, target, leave) else { break };
             let window = Window { first: leave, last: foremost.arrival(), longest };
+            window.check_size(graph)?;
             let journey = window.latest_departure(graph, source, target).unwrap_or(foremost);
             leave = journey.departure() + 1;
             if best.as_ref().is_none_or(|best| journey.duration() < best.duration()) {
                 best = Some(journey);
             }
         }
-        best
+        Ok(best)
     }
 }
 
@@ -45,6 +55,14 @@ struct Window {
 }
 
 impl Window {
+    fn check_size(&self, graph: &EvolvingGraph) -> Result<(), GraphError> {
+        let laps = graph.period().map_or(0, |period| (self.last - self.first) / period);
+        match laps.saturating_mul(graph.lap().len() as u64) > MAX_CONTACTS as u64 {
+            true => Err(GraphError::TooManyContacts),
+            false => Ok(()),
+        }
+    }
+
     /// Of the journeys in the window the one that leaves last: the foremost one backwards.
     fn latest_departure(
         &self,

@@ -9,10 +9,28 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use super::{Contact, EvolvingGraph, GraphError};
+use super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES};
 
 pub use markov::{EdgeMarkovian, edge_markovian};
 pub use waypoint::{Waypoints, random_waypoint};
+
+/// The most steps of drawing at random: pairs of nodes that get an edge or none, or walks of one node
+/// for one instant. So many take a few seconds.
+pub const MAX_STEPS: u64 = 200_000_000;
+
+/// Refuses what is too large before any of it is made.
+fn check_size(nodes: u64, contacts: u64) -> Result<(), GraphError> {
+    match () {
+        () if nodes > u64::from(MAX_GRAPH_NODES) => Err(GraphError::TooManyNodes),
+        () if contacts > MAX_CONTACTS as u64 => Err(GraphError::TooManyContacts),
+        () => Ok(()),
+    }
+}
+
+/// How many pairs there are of so many nodes.
+fn pairs(nodes: u32) -> u64 {
+    u64::from(nodes) * u64::from(nodes.saturating_sub(1)) / 2
+}
 
 /// A source of random numbers.
 pub trait Draw {
@@ -67,6 +85,13 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
+    fn edge_count(self, nodes: u32) -> u64 {
+        match self {
+            Shape::Complete => pairs(nodes),
+            Shape::Ring | Shape::Star | Shape::Path => nodes.into(),
+        }
+    }
+
     fn edges(self, nodes: u32) -> Vec<(u32, u32)> {
         match self {
             Shape::Complete => {
@@ -84,6 +109,7 @@ impl Shape {
 
 /// A graph that is the same for ever.
 pub fn unchanging(nodes: u32, shape: Shape) -> Result<EvolvingGraph, GraphError> {
+    check_size(nodes.into(), shape.edge_count(nodes))?;
     let contacts = shape.edges(nodes).into_iter().map(|(a, b)| Contact::at(0, a, b)).collect();
     EvolvingGraph::numbered(nodes, contacts, 0, Some(0))
 }
@@ -91,6 +117,7 @@ pub fn unchanging(nodes: u32, shape: Shape) -> Result<EvolvingGraph, GraphError>
 /// A ring, for ever, in which one link at a time is broken: link 0 first, then link 1, and so on.
 /// At every instant it is connected.
 pub fn broken_ring(nodes: u32) -> Result<EvolvingGraph, GraphError> {
+    check_size(nodes.into(), 2 * u64::from(nodes))?;
     let links = Shape::Ring.edges(nodes);
     let count = links.len() as u64;
     let mut contacts = Vec::new();
@@ -122,6 +149,7 @@ pub struct Timetable {
 pub fn periodic(timetable: Timetable, draw: &mut impl Draw) -> Result<EvolvingGraph, GraphError> {
     let Timetable { stops, buses, route } = timetable;
     let route = route.clamp(1, stops.max(1));
+    check_size(u64::from(stops) + u64::from(buses), u64::from(buses) * u64::from(route))?;
     let mut contacts = Vec::new();
     for bus in 0..buses {
         let mut served = BTreeSet::new();
@@ -187,6 +215,41 @@ mod tests {
             [5, 1, 0]
         );
         assert_eq!([count(Shape::Star, 5), count(Shape::Path, 5)], [4, 4]);
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_is_made() {
+        let many = u32::MAX;
+        let too_many = Err(GraphError::TooManyNodes);
+        for shape in [Shape::Complete, Shape::Ring, Shape::Star, Shape::Path] {
+            assert_eq!(unchanging(many, shape), too_many);
+        }
+        assert_eq!(unchanging(30_000, Shape::Complete), Err(GraphError::TooManyContacts));
+        assert_eq!(broken_ring(many), too_many);
+        let draw = &mut Counter(1);
+        let buses = |stops, buses, route| Timetable { stops, buses, route };
+        assert_eq!(periodic(buses(many, 1, 5), draw), too_many);
+        assert_eq!(periodic(buses(1, many, 1), draw), too_many);
+        let contacts = Err(GraphError::TooManyContacts);
+        assert_eq!(periodic(buses(1_000, 100_000, 1_000), draw), contacts);
+        let edges = |nodes, instants| EdgeMarkovian { nodes, instants, birth: 0.02, death: 0.5 };
+        assert_eq!(edge_markovian(edges(many, 1), draw), too_many);
+        assert_eq!(edge_markovian(edges(100_000, 1), draw), Err(GraphError::TooManySteps));
+        let walk =
+            |nodes, instants| Waypoints { nodes, instants, side: 1e6, range: 1.0, speed: 1.0 };
+        assert_eq!(random_waypoint(walk(many, 1), draw), too_many);
+        assert_eq!(random_waypoint(walk(2, u64::MAX), draw), Err(GraphError::TooLong));
+        assert_eq!(random_waypoint(walk(2, 1 << 40), draw), Err(GraphError::TooManySteps));
+    }
+
+    #[test]
+    fn what_turns_out_to_be_too_large_ends_there() {
+        let draw = &mut Counter(1);
+        let contacts = Err(GraphError::TooManyContacts);
+        let edges = EdgeMarkovian { nodes: 5, instants: 1 << 40, birth: 0.5, death: 0.5 };
+        assert_eq!(edge_markovian(edges, draw), contacts);
+        let near = Waypoints { nodes: 10_000, instants: 1, side: 1.0, range: 2.0, speed: 1.0 };
+        assert_eq!(random_waypoint(near, draw), contacts);
     }
 
     #[test]

@@ -6,10 +6,16 @@ use alloc::vec::Vec;
 
 use catraca_core::NodeId;
 
+use super::generate::MAX_STEPS;
+
 /// The most nodes that a graph may have.
 pub const MAX_GRAPH_NODES: u32 = 1_000_000;
 /// The most contacts that a graph may have: half a gigabyte of them.
 pub const MAX_CONTACTS: usize = 20_000_000;
+/// The last instant that can be spoken of, as an instant of a graph or by whoever asks about one.
+pub const MAX_INSTANT: u64 = 1 << 60;
+/// A journey may take a lap for each node; all these laps together are not longer.
+const MAX_LAPS: u64 = 1 << 62;
 
 /// Two nodes are neighbours at every instant from the first to the last, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,7 +96,10 @@ pub enum GraphError {
     /// Too large to be held.
     #[error("has more than {MAX_CONTACTS} contacts; take a part of it")]
     TooManyContacts,
-    /// The last instant does not fit into a number.
+    /// Too large to be drawn at random.
+    #[error("takes more than {MAX_STEPS} steps to draw")]
+    TooManySteps,
+    /// The last instant, or as many laps as there are nodes, do not fit into a number.
     #[error("lasts too long; count time in larger instants")]
     TooLong,
 }
@@ -125,11 +134,11 @@ impl EvolvingGraph {
             _ if contacts.len() > MAX_CONTACTS => return Err(GraphError::TooManyContacts),
             _ => {}
         }
-        let end =
-            last.checked_add(1).filter(|&end| end < u64::MAX / 4).ok_or(GraphError::TooLong)?;
-        if let Some(cycle) = cycle.filter(|&cycle| cycle > last) {
-            return Err(GraphError::Cycle { last, cycle });
+        if last > MAX_INSTANT {
+            return Err(GraphError::TooLong);
         }
+        let end = last + 1;
+        check_cycle(nodes as u64, last, cycle)?;
         for contact in &contacts {
             check(contact, &names, last)?;
         }
@@ -235,10 +244,7 @@ impl EvolvingGraph {
 
     /// The same contacts, repeated for ever from the instant `cycle` on.
     pub fn repeated(&self, cycle: u64) -> Result<Self, GraphError> {
-        let last = self.last();
-        if cycle > last {
-            return Err(GraphError::Cycle { last, cycle });
-        }
+        check_cycle(self.nodes().into(), self.last(), Some(cycle))?;
         let mut contacts = self.contacts.clone();
         split_at(&mut contacts, cycle);
         Ok(self.with(contacts, self.end, Some(cycle)))
@@ -263,6 +269,9 @@ impl EvolvingGraph {
 
     /// The instants up to `last`, laps written out, as a finite graph.
     pub fn until(&self, last: u64) -> Result<Self, GraphError> {
+        if last > MAX_INSTANT {
+            return Err(GraphError::TooLong);
+        }
         let mut contacts = Vec::new();
         let (lap, period) = (self.lap(), self.period().unwrap_or(1));
         let laps = if lap.is_empty() {
@@ -284,9 +293,6 @@ impl EvolvingGraph {
         for number in 0..laps {
             lap.iter().for_each(|contact| add(contact, number * period));
         }
-        if last >= u64::MAX / 4 {
-            return Err(GraphError::TooLong);
-        }
         Ok(self.with(contacts, last + 1, None))
     }
 
@@ -301,6 +307,15 @@ impl EvolvingGraph {
         contacts.sort_unstable();
         EvolvingGraph { names: Arc::clone(&self.names), contacts, end, cycle }
     }
+}
+
+fn check_cycle(nodes: u64, last: u64, cycle: Option<u64>) -> Result<(), GraphError> {
+    let Some(cycle) = cycle else { return Ok(()) };
+    if cycle > last {
+        return Err(GraphError::Cycle { last, cycle });
+    }
+    let laps = (last + 1 - cycle).checked_mul(nodes);
+    laps.filter(|&laps| laps <= MAX_LAPS).map(|_| ()).ok_or(GraphError::TooLong)
 }
 
 fn check(contact: &Contact, names: &[String], last: u64) -> Result<(), GraphError> {
@@ -401,6 +416,9 @@ mod tests {
         let cycle = GraphError::Cycle { last: 5, cycle: 6 };
         assert_eq!(build(Contact::at(1, 0, 1), 5, Some(6)), Err(cycle));
         assert_eq!(EvolvingGraph::numbered(0, vec![], 0, None), Err(GraphError::Empty));
-        assert_eq!(EvolvingGraph::numbered(1, vec![], u64::MAX, None), Err(GraphError::TooLong));
+        let empty = |nodes, last, cycle| EvolvingGraph::numbered(nodes, vec![], last, cycle);
+        assert_eq!(empty(1, u64::MAX, None), Err(GraphError::TooLong));
+        assert!(empty(5, MAX_INSTANT, None).is_ok() && empty(5, MAX_INSTANT + 1, None).is_err());
+        assert_eq!(empty(5, MAX_INSTANT, Some(0)), Err(GraphError::TooLong), "a lap for each node");
     }
 }

@@ -275,6 +275,7 @@ impl Search<'_, '_> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::GraphError;
     use super::*;
 
     fn graph(contacts: &[(u64, u32, u32)], last: u64, cycle: Option<u64>) -> EvolvingGraph {
@@ -297,7 +298,7 @@ mod tests {
         let (from, to) = (NodeId(0), NodeId(3));
         assert_eq!(hops(journeys.foremost_to(from, to, 0)), [(0, 1, 1), (1, 2, 3), (2, 3, 4)]);
         assert_eq!(hops(journeys.shortest(from, to, 0)), [(0, 3, 9)]);
-        let fastest = journeys.fastest(from, to, 0).unwrap();
+        let fastest = journeys.fastest(from, to, 0).unwrap().unwrap();
         assert_eq!((fastest.departure(), fastest.duration()), (6, 0));
     }
 
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(hops(journeys.foremost_to(NodeId(1), NodeId(2), 0)), [(1, 0, 1), (0, 2, 5)]);
         assert_eq!(journeys.foremost_to(NodeId(2), NodeId(1), 0), None);
         assert_eq!(journeys.shortest(NodeId(2), NodeId(1), 0), None);
-        assert_eq!(journeys.fastest(NodeId(2), NodeId(1), 0), None);
+        assert_eq!(journeys.fastest(NodeId(2), NodeId(1), 0), Ok(None));
     }
 
     #[test]
@@ -327,9 +328,21 @@ mod tests {
         let expected = [(0, 1, 2), (1, 2, 4), (2, 3, 6)];
         assert_eq!(hops(journeys.foremost_to(NodeId(0), NodeId(3), 0)), expected);
         assert_eq!(hops(journeys.shortest(NodeId(0), NodeId(3), 0)), expected);
-        assert_eq!(journeys.fastest(NodeId(0), NodeId(3), 0).unwrap().duration(), 4);
+        let fastest = journeys.fastest(NodeId(0), NodeId(3), 0).unwrap();
+        assert_eq!(fastest.map(|journey| journey.duration()), Some(4));
         let later = journeys.foremost_to(NodeId(0), NodeId(3), 100);
         assert_eq!(hops(later), [(0, 1, 101), (1, 2, 103), (2, 3, 105)]);
+    }
+
+    #[test]
+    fn a_fastest_journey_over_too_many_contacts_is_not_sought() {
+        // A chain that is met from its far end on: every hop takes a lap.
+        let nodes = 5_000;
+        let contacts = (1..nodes).map(|node| Contact::at((nodes - node).into(), node - 1, node));
+        let last = u64::from(nodes) - 1;
+        let graph = EvolvingGraph::numbered(nodes, contacts.collect(), last, Some(0)).unwrap();
+        let found = Journeys::new(&graph).fastest(NodeId(0), NodeId(nodes - 1), 0);
+        assert_eq!(found, Err(GraphError::TooManyContacts));
     }
 
     /// Arrivals by the definition: spread through the edges of every instant, one after the other.
@@ -388,7 +401,7 @@ mod tests {
                     let foremost = found.journey(target);
                     prop_assert_eq!(foremost.as_ref().map(Journey::arrival), arrival);
                     let shortest = journeys.shortest(source, target, from);
-                    let fastest = journeys.fastest(source, target, from);
+                    let fastest = journeys.fastest(source, target, from).unwrap();
                     prop_assert_eq!(shortest.is_some(), arrival.is_some());
                     prop_assert_eq!(fastest.is_some(), arrival.is_some());
                     let (Some(foremost), Some(shortest), Some(fastest)) =

@@ -1,5 +1,6 @@
 //! Who can reach whom, all pairs at once.
 
+use alloc::borrow::Cow;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -68,6 +69,7 @@ impl Reachability {
         while sweep.run(graph.lap(), &mut |node, place, at| hear(node, place, at + later)) {
             later += graph.period().unwrap_or(0);
         }
+        sweep.forget_neighbours();
         Reachability { sources, sweep, farthest }
     }
 
@@ -192,8 +194,8 @@ impl Trips {
 }
 
 /// What a traveller sees who comes at `from`.
-fn cut(graph: &EvolvingGraph, from: u64) -> EvolvingGraph {
-    if from == 0 { graph.clone() } else { graph.since(from) }
+fn cut(graph: &EvolvingGraph, from: u64) -> Cow<'_, EvolvingGraph> {
+    if from == 0 { Cow::Borrowed(graph) } else { Cow::Owned(graph.since(from)) }
 }
 
 /// The same contacts as seen backwards from `end`.

@@ -16,6 +16,9 @@ use core::str::FromStr;
 
 use super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES};
 
+/// The longest name of a node, in bytes: a million of them fit into memory, and into messages.
+const MAX_NAME: usize = 255;
+
 pub use time::{Resolution, ResolutionError};
 
 /// The formats of files.
@@ -124,6 +127,9 @@ pub enum LineFault {
     /// Too large to be held.
     #[error("the trace has more than {MAX_GRAPH_NODES} nodes; take a part of it")]
     TooManyNodes,
+    /// A name that is none.
+    #[error("the name '{0}' has more than {MAX_NAME} bytes; this is no trace")]
+    LongName(String),
     /// Not to be told from a line: what the whole is not.
     #[error("the trace {0}")]
     Graph(#[from] GraphError),
@@ -239,6 +245,9 @@ impl Gathered {
         }
         if self.is_closed {
             return Err(LineFault::UnknownNode(shortened(name)));
+        }
+        if name.len() > MAX_NAME {
+            return Err(LineFault::LongName(shortened(name)));
         }
         let number = self.numbers.len() as u32;
         if number >= MAX_GRAPH_NODES {
@@ -365,6 +374,7 @@ mod tests {
 
     #[test]
     fn what_is_no_line_of_a_trace_is_refused_with_its_number() {
+        let long_name = alloc::format!("1 a {}\n", "n".repeat(300));
         let cases = [
             ("", "line 0: the file ends without a contact"),
             ("# nothing\n\n", "line 2: the file ends without a contact"),
@@ -398,6 +408,10 @@ mod tests {
                 "line 3: the trace ends with instant 3, but is to repeat from 7",
             ),
             ("catraca graph\n-3 a b\n", "line 2: the time -3 is negative"),
+            (
+                &long_name,
+                "line 1: the name 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...' has more than",
+            ),
             ("catraca graph\n3 a\n", "line 2: '3 a' is not a contact 'T A B'"),
         ];
         for (text, expected) in cases {

@@ -105,6 +105,11 @@ impl Sweep {
         is_changed
     }
 
+    /// Frees what only [`run`](Self::run) needs: as much as the contacts themselves.
+    pub(super) fn forget_neighbours(&mut self) {
+        self.neighbours.iter_mut().for_each(|neighbours| *neighbours = Vec::new());
+    }
+
     fn find_component(&mut self, node: NodeId, now: u64) {
         self.component.clear();
         self.component.push(node);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::{Contact, EvolvingGraph, Format};
+use super::{Contact, EvolvingGraph, Format, MAX_CONTACTS};
 
 /// Why a graph is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +13,11 @@ pub enum WriteError {
         "the format '{0}' cannot say that a graph repeats for ever; give it an end with --until"
     )]
     Endless(Format),
+    /// The format has a line for every instant of every contact, and they could not be read again.
+    #[error(
+        "the format '{0}' would need more than {MAX_CONTACTS} lines; take a part with --until, or another format"
+    )]
+    TooManyLines(Format),
     /// The place does not take it.
     #[error("it cannot be written")]
     Place,
@@ -32,6 +37,12 @@ pub fn write(
 ) -> Result<(), WriteError> {
     if graph.cycle().is_some() && format != Format::Catraca {
         return Err(WriteError::Endless(format));
+    }
+    if format == Format::SocioPatterns {
+        let lengths = graph.contacts().iter().map(|contact| contact.to - contact.from + 1);
+        if lengths.fold(0, u64::saturating_add) > MAX_CONTACTS as u64 {
+            return Err(WriteError::TooManyLines(format));
+        }
     }
     match format {
         Format::Catraca => own(graph, out),
@@ -161,6 +172,16 @@ mod tests {
                 prop_assert_eq!(instants(&again), instants(&graph));
             }
         }
+    }
+
+    #[test]
+    fn a_contact_that_lasts_for_ages_is_not_written_instant_by_instant() {
+        let contacts = vec![Contact::between(0, 1 << 50, 0, 1)];
+        let graph = EvolvingGraph::numbered(2, contacts, 1 << 50, None).unwrap();
+        let mut text = String::new();
+        let refused = Err(WriteError::TooManyLines(Format::SocioPatterns));
+        assert_eq!(write(&graph, Format::SocioPatterns, &mut text), refused);
+        assert_eq!(write(&graph, Format::One, &mut text), Ok(()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use catraca_node::{Config, Guard, LinkStatus, LockError, Node};
+use catraca_node::{Config, Guard, LinkStatus, Node, Refusal};
 
 use super::peer::{Cores, Peer};
 use super::{Row, median, nanos, ping};
@@ -261,7 +261,7 @@ async fn contend(node: &Arc<Node>, clients: usize, time: Duration, say: fn(&str)
                 drop(guard);
                 entries.push((fence, entered, left));
             }
-            Ok::<_, LockError>(entries)
+            Ok::<_, Refusal>(entries)
         })
     };
     let clients: Vec<_> = (0..clients).map(client).collect();

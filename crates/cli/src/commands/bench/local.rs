@@ -57,7 +57,7 @@ pub(super) fn many_locks(time: Duration) -> Result<Vec<Row>> {
                     entries += u64::from(BATCH);
                     tokio::task::yield_now().await;
                 }
-                Ok::<u64, catraca_node::LockError>(entries)
+                Ok::<u64, catraca_node::Refusal>(entries)
             })
         };
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();

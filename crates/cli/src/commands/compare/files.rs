@@ -1,7 +1,7 @@
 //! The comparison as CSV, JSON and pictures.
 
 use catraca_draw::{Axis, Chart, Picture, Series, chart_column};
-use catraca_sim::{LoadKind, Report, Row};
+use catraca_sim::{Report, Row};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -24,15 +24,16 @@ struct Record<'a> {
 
 fn record(row: &Row) -> Record<'_> {
     let spec = row.job.spec();
+    let theory = row.job.setup.theory();
     Record {
         algorithm: &spec.algorithm,
         nodes: spec.nodes,
-        load: row.job.load.to_string(),
-        theory_messages_min: row.theory.map(|theory| theory.messages.min),
-        theory_messages_max: row.theory.map(|theory| theory.messages.max),
-        s2_messages: row.claimed_messages,
-        theory_delay_min: row.theory.map(|theory| theory.delay.min),
-        theory_delay_max: row.theory.map(|theory| theory.delay.max),
+        load: row.job.load_name(),
+        theory_messages_min: theory.map(|theory| theory.messages.min),
+        theory_messages_max: theory.map(|theory| theory.messages.max),
+        s2_messages: row.job.setup.claimed_messages(),
+        theory_delay_min: theory.map(|theory| theory.delay.min),
+        theory_delay_max: theory.map(|theory| theory.delay.max),
         report: &row.report,
         command: row.job.scenario.command(),
     }
@@ -82,7 +83,7 @@ pub(super) fn csv(rows: &[Row]) -> String {
             whole(report.messages_between),
             plain(report.messages_between_per_entry),
             plain(report.cluster_fairness),
-            row.job.scenario.value("run.seed").unwrap_or_default().to_string(),
+            row.job.setup.seed.to_string(),
         ];
         text.push_str(&cells.join(","));
         text.push('\n');
@@ -92,13 +93,13 @@ pub(super) fn csv(rows: &[Row]) -> String {
 
 /// For each load, messages per entry and response time over N.
 pub(super) fn plot(rows: &[Row]) -> Picture {
-    let mut loads: Vec<LoadKind> = Vec::new();
-    for row in rows {
-        if !loads.contains(&row.job.load) {
-            loads.push(row.job.load);
+    let mut loads: Vec<String> = Vec::new();
+    for load in rows.iter().map(|row| row.job.load_name()) {
+        if !loads.contains(&load) {
+            loads.push(load);
         }
     }
-    let chart = |load: LoadKind, what: &str, figure: fn(&Report) -> Option<f64>| Chart {
+    let chart = |load: &str, what: &str, figure: fn(&Report) -> Option<f64>| Chart {
         title: format!("{what}, {load} load"),
         x: Axis::logarithmic("nodes"),
         y: Axis::logarithmic(what),
@@ -108,17 +109,17 @@ pub(super) fn plot(rows: &[Row]) -> Picture {
         .into_iter()
         .flat_map(|load| {
             [
-                chart(load, "messages per entry", |report| report.messages_per_entry),
-                chart(load, "mean response time", |report| report.response_mean),
+                chart(&load, "messages per entry", |report| report.messages_per_entry),
+                chart(&load, "mean response time", |report| report.response_mean),
             ]
         })
         .collect();
     chart_column(&charts)
 }
 
-fn series(rows: &[Row], load: LoadKind, figure: fn(&Report) -> Option<f64>) -> Vec<Series> {
+fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<Series> {
     let mut series: Vec<Series> = Vec::new();
-    for row in rows.iter().filter(|row| row.job.load == load) {
+    for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
         let index = series.iter().position(|one| one.name == spec.algorithm).unwrap_or_else(|| {
             series.push(Series { name: spec.algorithm.clone(), points: Vec::new() });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::output::{PendingFile, reason};
+use crate::output::{PendingFile, Unfinished, reason};
 
 /// The page of all experiments.
 pub(super) const PAGE: &str = "report.html";
@@ -21,12 +21,13 @@ pub(super) struct Folder {
 /// Made last and dropped last, after the files that are still pending.
 struct Place {
     path: PathBuf,
-    is_new: bool,
+    /// Said of a folder that was not there before.
+    is_new: Option<Unfinished>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.is_new {
+        if self.is_new.is_some() {
             // A folder that nothing was written to is not left behind; one with files is not empty,
             // and stays.
             std::fs::remove_dir(&self.path).ok();
@@ -45,11 +46,13 @@ impl Folder {
             Failure::input(format!("cannot write to '{place}': {why}; choose another folder"))
         };
         let is_new = match path.metadata() {
-            Ok(there) if there.is_dir() => false,
+            Ok(there) if there.is_dir() => None,
             Ok(_) => return Err(refused("it is a file")),
             Err(_) => {
-                std::fs::create_dir_all(path).map_err(|error| refused(&reason(&error)))?;
-                true
+                let ((), unfinished) =
+                    Unfinished::make(|| std::fs::create_dir_all(path), |()| path.to_path_buf())
+                        .map_err(|error| refused(&reason(&error)))?;
+                Some(unfinished)
             }
         };
         let place = Place { path: path.to_path_buf(), is_new };

@@ -8,14 +8,15 @@ use catraca_topology::evolving::{
     Conclusion, Conditions, EvolvingGraph, Question, Standing, Truth, Verdict, Witness,
 };
 
+use super::info::MOST_ALL_PAIRS;
 use super::trace::{Source, Trace};
 use super::words;
 use crate::failure::Failure;
 use crate::output::Stdout;
 use crate::{Outcome, value};
 
-/// More pairs of a requester and a node than this do not fit into memory.
-const MOST_TRIPS: u64 = 400_000_000;
+/// More pairs of a requester and a node than this do not fit into memory: those have 400 MB.
+const MOST_TRIPS: u64 = 100_000_000;
 
 const EXAMPLES: &str = "\
 C1          journeys both ways between every pair of nodes
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     token: Option<String>,
     /// The first instant at which anybody asks.
     #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     from: u64,
     /// Only these: c1, c2, c3, c4, round-trip, token, separated by commas.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -114,6 +115,13 @@ impl Arguments {
             None => NodeId(0),
         };
         self.refuse_for_ever(&source)?;
+        if graph.nodes() > MOST_ALL_PAIRS {
+            return Err(Failure::input(format!(
+                "the trace has {} nodes, and conditions are decided for up to {MOST_ALL_PAIRS}; \
+                 take a part of it",
+                graph.nodes()
+            )));
+        }
         if requesters.len() as u64 * u64::from(graph.nodes()) > MOST_TRIPS {
             return Err(Failure::input(
                 "the trace has too many nodes for everybody to ask; name fewer with --requesters",

@@ -1,5 +1,7 @@
 //! `catraca graph convert`: a trace in another format.
 
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use catraca_topology::evolving::{EvolvingGraph, Format, write};
@@ -29,7 +31,7 @@ pub(super) struct Target {
     to: Format,
     /// Ends the graph with this instant; laps of a cycle are written out.
     #[arg(long, value_name = "T", allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     until: Option<u64>,
 }
 
@@ -51,15 +53,52 @@ impl Target {
             ),
             None => None,
         };
-        let mut text = String::new();
-        write(cut.as_ref().unwrap_or(graph), self.to, &mut text)
-            .map_err(|error| Failure::input(format!("--to: {error}")))?;
+        let graph = cut.as_ref().unwrap_or(graph);
         match file {
-            Some(file) => file.finish_with(text.as_bytes()),
+            Some(mut file) => {
+                let system = |error: io::Error| Failure::System(error.into());
+                Text::new(&mut file).write(graph, self.to, system)?;
+                file.finish()
+            }
             None => {
-                use std::io::Write;
-                Ok(Stdout::lock().write_all(text.as_bytes())?)
+                let mut out = BufWriter::new(Stdout::lock());
+                Text::new(&mut out).write(graph, self.to, Failure::from)?;
+                Ok(out.flush()?)
             }
         }
+    }
+}
+
+/// Takes text to where bytes go. A large graph is never in memory as text.
+struct Text<'a, W> {
+    out: &'a mut W,
+    error: Option<io::Error>,
+}
+
+impl<'a, W: Write> Text<'a, W> {
+    fn new(out: &'a mut W) -> Self {
+        Text { out, error: None }
+    }
+
+    fn write(
+        mut self,
+        graph: &EvolvingGraph,
+        format: Format,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Outcome {
+        let written = write(graph, format, &mut self);
+        match self.error {
+            Some(error) => Err(failed(error)),
+            None => written.map_err(|error| Failure::input(format!("--to: {error}"))),
+        }
+    }
+}
+
+impl<W: Write> fmt::Write for Text<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.out.write_all(text.as_bytes()).map_err(|error| {
+            self.error = Some(error);
+            fmt::Error
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use catraca_core::Phase;
-use catraca_draw::{Meetings, Picture, StripNode, StripPanel, meetings, strip};
+use catraca_draw::{Meetings, Picture, StripNode, StripPanel, check_strip_size, meetings, strip};
 
 use super::trace::{Source, Trace};
 use crate::failure::Failure;
@@ -27,11 +27,11 @@ pub(crate) struct Arguments {
     chart: bool,
     /// The first instant [default: that of the first contact].
     #[arg(long, value_name = "T", allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     from: Option<u64>,
     /// The last instant [default: that of the last contact, or two laps of a cycle].
     #[arg(long, value_name = "T", allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     to: Option<u64>,
 }
 
@@ -64,6 +64,7 @@ impl Arguments {
 
 fn snapshots(source: &Source, from: u64, to: u64) -> Result<Picture, Failure> {
     let graph = &source.graph;
+    let too_large = |error| Failure::input(format!("the trace {error}, or draw a --chart"));
     if to - from >= MOST_PANELS {
         return Err(Failure::input(format!(
             "the picture would show {} instants, more than {MOST_PANELS}; choose some with --from and --to, \
@@ -71,6 +72,7 @@ fn snapshots(source: &Source, from: u64, to: u64) -> Result<Picture, Failure> {
             to - from + 1
         )));
     }
+    check_strip_size(graph.nodes()).map_err(too_large)?;
     let idle = StripNode { phase: Phase::Idle, has_token: false, pending: Vec::new() };
     let panels: Vec<StripPanel> = (from..=to)
         .map(|at| {
@@ -83,6 +85,5 @@ fn snapshots(source: &Source, from: u64, to: u64) -> Result<Picture, Failure> {
             }
         })
         .collect();
-    strip(&source.title(), graph.names(), &panels)
-        .map_err(|error| Failure::input(format!("the trace {error}, or draw a --chart")))
+    strip(&source.title(), graph.names(), &panels).map_err(too_large)
 }

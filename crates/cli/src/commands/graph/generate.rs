@@ -4,7 +4,7 @@ use catraca_sim::Random;
 use catraca_topology::evolving::generate::{
     self, EdgeMarkovian, Shape, Timetable, Waypoints, edge_markovian, periodic, random_waypoint,
 };
-use catraca_topology::evolving::{EvolvingGraph, GraphError};
+use catraca_topology::evolving::{EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES};
 use clap::Subcommand;
 
 use super::convert::Target;
@@ -121,9 +121,6 @@ enum Kind {
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
-        let too_large = |error: GraphError| {
-            Failure::input(format!("such a graph {error}; take fewer nodes or instants"))
-        };
         let (graph, target) = match self.kind {
             Kind::EdgeMarkovian { drawn, birth, death } => {
                 let (nodes, instants) = (drawn.nodes.nodes, drawn.instants);
@@ -151,7 +148,7 @@ impl Arguments {
             }
             Kind::Ring { nodes, target } => (generate::broken_ring(nodes.nodes), target),
         };
-        target.write(&graph.map_err(too_large)?)
+        target.write(&graph.map_err(|error| too_large(&error))?)
     }
 }
 
@@ -163,6 +160,16 @@ impl Drawn {
         let graph = graph?;
         if self.repeat { graph.repeated(0) } else { Ok(graph) }
     }
+}
+
+fn too_large(error: &GraphError) -> Failure {
+    let what = match error {
+        GraphError::TooManyNodes => format!("has more than {MAX_GRAPH_NODES} nodes"),
+        GraphError::TooManyContacts => format!("has more than {MAX_CONTACTS} contacts"),
+        GraphError::TooLong => "lasts too long".to_string(),
+        other => other.to_string(),
+    };
+    Failure::input(format!("such a graph {what}; take fewer nodes or instants"))
 }
 
 fn chance(text: &str) -> Result<f64, String> {

@@ -11,6 +11,9 @@ use crate::Outcome;
 use crate::output::Stdout;
 use crate::table::{grouped, number};
 
+/// Who reaches whom is a bit for each ordered pair: those of so many nodes have about 300 MB.
+pub(super) const MOST_ALL_PAIRS: u32 = 50_000;
+
 /// Tells what a trace is like: its size, its contacts, who reaches whom and how fast.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -74,6 +77,11 @@ fn print_contacts(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
 
 fn print_reach(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
     let nodes = u64::from(graph.nodes());
+    if graph.nodes() > MOST_ALL_PAIRS {
+        let most = grouped(MOST_ALL_PAIRS.into());
+        writeln!(out, "journeys    not counted: there are more than {most} nodes")?;
+        return Ok(());
+    }
     let reach = Reachability::of_all(graph, 0);
     let reached: u64 = NodeId::all(graph.nodes()).map(|node| reach.count(node) as u64).sum();
     let (reached, pairs) = (reached - nodes, nodes * (nodes - 1));

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     to_node: String,
     /// The first instant at which one may leave.
     #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     from: u64,
     /// Draws the journeys over the contacts, .svg or .png.
     #[arg(long, value_name = "FILE")]
@@ -51,15 +51,19 @@ impl Arguments {
             writeln!(out, "there is no journey from {a} to {b} from instant {} on", self.from)?;
             return Ok(());
         };
+        let fastest = journeys.fastest(a, b, self.from);
         let found = [
             ("foremost", Some(foremost.clone())),
             ("shortest", journeys.shortest(a, b, self.from)),
-            ("fastest", journeys.fastest(a, b, self.from)),
+            ("fastest", fastest.clone().unwrap_or(None)),
         ];
         for (name, journey) in &found {
             if let Some(journey) = journey {
                 print(&source, name, journey, &mut out)?;
             }
+        }
+        if let Err(error) = fastest {
+            writeln!(out, "fastest   not sought: with all laps on the way the trace {error}")?;
         }
         match journeys.foremost_to(b, a, foremost.arrival()) {
             Some(back) => print(&source, "back", &back, &mut out)?,

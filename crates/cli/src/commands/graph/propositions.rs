@@ -15,6 +15,9 @@ use crate::output::{PendingPicture, Stdout};
 use crate::table::{Align, Table, counted, grouped};
 use crate::{Outcome, interrupt, progress, value};
 
+/// Of a random graph the earliest arrivals are kept: so many have 16 MB.
+const MOST_ARRIVALS: u64 = 1_000_000;
+
 /// More graphs than this are not gone through in a day.
 const MOST_GRAPHS: u64 = 1 << 26;
 
@@ -55,6 +58,7 @@ impl Arguments {
         let mut out = Stdout::lock();
         let findings = match self.random {
             Some(count) => {
+                self.refuse_large()?;
                 spinner.set_message(format!("running {count} random graphs"));
                 writeln!(
                     out,
@@ -92,6 +96,18 @@ impl Arguments {
         // That proposition 1 is wrong as stated is known.
         let is_new = |one: &Finding| one.refuted > 0 && one.proposition != Proposition::One;
         if findings.iter().any(is_new) { Err(Failure::Violation) } else { Ok(()) }
+    }
+
+    fn refuse_large(&self) -> Outcome {
+        let pairs = u64::from(self.nodes).saturating_mul(self.nodes.into());
+        if pairs.saturating_mul(self.instants) <= MOST_ARRIVALS {
+            return Ok(());
+        }
+        Err(Failure::input(format!(
+            "graphs of up to {} nodes and {} instants are too large to be tried at random; \
+             nodes times nodes times instants may be {MOST_ARRIVALS}",
+            self.nodes, self.instants
+        )))
     }
 
     fn space(&self) -> Result<Space, Failure> {

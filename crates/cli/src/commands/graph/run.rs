@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use catraca_algorithms::relabelling::ENTRIES;
-use catraca_draw::{Axis, Chart, Picture, Series, StripNode, StripPanel, chart_column, strip};
+use catraca_draw::{
+    Axis, Chart, DrawError, Picture, Series, StripNode, StripPanel, chart_column, check_strip_size,
+    strip,
+};
 use catraca_sim::evolving::{End, Hooks, Report, Setup, Snapshot, run_observed};
 
 use super::trace::{Source, Trace};
@@ -48,6 +51,9 @@ impl Arguments {
         let names = self.names()?;
         let source = self.trace.read()?;
         let setup = self.flags.setup(&source)?;
+        if strip.is_some() {
+            check_strip_size(source.graph.nodes()).map_err(undrawn)?;
+        }
         let mut snapshots = Vec::new();
         let mut reports = Vec::new();
         for name in &names {
@@ -134,9 +140,15 @@ pub(super) fn strip_of(
             .collect(),
     };
     let panels: Vec<StripPanel> = snapshots.iter().map(panel).collect();
-    strip(title, names, &panels).map_err(|error| {
-        Failure::input(format!("the picture {error}; --until T takes the beginning"))
-    })
+    strip(title, names, &panels).map_err(undrawn)
+}
+
+fn undrawn(error: DrawError) -> Failure {
+    let remedy = match error {
+        DrawError::Instants { .. } => "; --until T takes the beginning",
+        _ => "",
+    };
+    Failure::input(format!("the picture {error}{remedy}"))
 }
 
 /// The largest label over time, and what it would be if nothing were collected.
@@ -213,7 +225,7 @@ fn print_end(source: &Source, report: &Report, out: &mut impl Write) -> Outcome 
         End::Served => format!("everybody was served, by instant {last}"),
         End::Quiet => format!("nothing changes any more after instant {last}"),
         End::Graph => format!("the trace ends with instant {last}"),
-        End::Until => format!("stopped after instant {last}, as asked"),
+        End::Until => format!("stopped after instant {last}"),
         End::Entries => format!(
             "stopped after {}, as asked",
             counted(report.served.len() as u64, "entry", "entries")

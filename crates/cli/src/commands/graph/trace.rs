@@ -27,7 +27,7 @@ pub(super) struct Trace {
     instant: Resolution,
     /// Repeats the trace for ever, from instant 0 or with --repeat=T from there.
     #[arg(long, value_name = "T", num_args = 0..=1, default_missing_value = "0",
-        require_equals = true, value_parser = value::at_least(0u64))]
+        require_equals = true, value_parser = value::instant)]
     repeat: Option<u64>,
 }
 

@@ -2,7 +2,7 @@
 
 use catraca_algorithms::relabelling::{self, ENTRIES};
 use catraca_core::NodeId;
-use catraca_sim::evolving::{Setup, SetupError, Workload};
+use catraca_sim::evolving::{MAX_ENTRIES, MAX_STAY, Setup, SetupError, Workload};
 
 use super::trace::Source;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ pub(super) struct Flags {
     requesters: Vec<String>,
     /// The instant at which they ask first.
     #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     at: u64,
     /// A request by itself, as in 5@12 (node 5 at instant 12); may be repeated.
     #[arg(long, value_name = "NODE@T", conflicts_with_all = ["requesters", "at"])]
@@ -30,11 +30,11 @@ pub(super) struct Flags {
     endless: bool,
     /// How many instants one stays inside.
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
-        value_parser = value::at_least(1u64))]
+        value_parser = value::within(1, MAX_STAY))]
     hold: u64,
     /// How many instants pass from an exit to the next request.
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::within(0, MAX_STAY))]
     pause: u64,
     /// Who has the token at first [default: the first node].
     #[arg(long, value_name = "NODE")]
@@ -44,11 +44,11 @@ pub(super) struct Flags {
     mutant: Option<String>,
     /// The last instant.
     #[arg(long, value_name = "T", allow_negative_numbers = true,
-        value_parser = value::at_least(0u64))]
+        value_parser = value::instant)]
     until: Option<u64>,
     /// Ends after so many entries.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = value::at_least(1u64))]
+        value_parser = value::within(1, MAX_ENTRIES))]
     entries: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ fn request(source: &Source, text: &str) -> Result<(u64, NodeId), Failure> {
     let wrong =
         || Failure::input(format!("--request: '{text}' is no request: say NODE@T, as in 5@12"));
     let (name, at) = text.rsplit_once('@').ok_or_else(wrong)?;
-    let at = at.parse().map_err(|_| wrong())?;
+    let at = value::instant(at).map_err(|_| wrong())?;
     Ok((at, source.node("--request", name)?))
 }
 
@@ -95,6 +95,9 @@ pub(super) fn at_fault(error: SetupError) -> Failure {
         SetupError::Endless => Failure::input(
             "the graph goes on for ever, and so do the requests; say --until, --entries or --rounds",
         ),
+        SetupError::TooManyEntries => Failure::input(format!(
+            "the run could have more than {MAX_ENTRIES} entries; end it with --entries or --until"
+        )),
         other => Failure::input(other),
     }
 }

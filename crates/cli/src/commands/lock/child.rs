@@ -2,8 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, killpg};
@@ -12,6 +10,7 @@ use nix::unistd::{Pid, getpgrp, tcsetpgrp};
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use super::ending::{Ending, has_terminal};
+use crate::commands::guardian::Gate;
 
 /// What has become of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +30,17 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command`. If the terminal is ours, the command gets it, at once or when it asks.
-    pub(crate) fn start(command: &[OsString], environment: &[(&str, String)]) -> io::Result<Self> {
+    /// Starts what becomes `command` when `gate` opens. If the terminal is ours, it gets that, at once
+    /// or when it asks.
+    pub(crate) fn start(
+        gate: Gate,
+        command: &[OsString],
+        environment: &[(&str, String)],
+    ) -> io::Result<Self> {
         // Before the command begins, so that no end is missed.
         let changes = signal(SignalKind::child())?;
-        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let environment = environment.iter().map(|(key, value)| (key, value));
-        let child =
-            Command::new(program).args(arguments).envs(environment).process_group(0).spawn()?;
+        let child = gate.starter(command)?.envs(environment).spawn()?;
         let group = Pid::from_raw(child.id() as i32);
         let mut child = Child { group, changes, has_terminal: false };
         // In the middle of a pipeline others may want the terminal more, a pager for example.

@@ -7,7 +7,7 @@ use nix::unistd::{getpgrp, tcgetpgrp};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::Outcome;
-use crate::failure::Failure;
+use crate::service::ends_with;
 
 /// How it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Ending {
                 128 + which as u8
             }
         };
-        if code == 0 { Ok(()) } else { Err(Failure::Own(code, None)) }
+        ends_with(code)
     }
 }
 

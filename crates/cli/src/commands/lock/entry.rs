@@ -1,103 +1,103 @@
 //! The way to the locks: a session, a request, and the wait for what comes of it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use catraca_node::{Client, ClientError, Denial, LinkStatus, Who};
+use catraca_client::{
+    Class, Client, ClientError, Guard, LinkStatus, Refusal, Time, Wait, Who, clock,
+};
 use nix::unistd::{User, getuid};
 
 use super::ending::Ending;
-use super::keeper::{Keeper, News, PAUSE, Patience, Wish};
-use super::lease::Lease;
-use super::signals::Signals;
-use super::{ANSWER, Arguments, FAREWELL, LAST_CHANCE, LONG_WAIT, NO_NODE, USUAL_TTL};
+use super::{Arguments, FAREWELL, LAST_CHANCE, TIMED_OUT};
 use crate::failure::Failure;
+use crate::signals::Signals;
 
-/// What comes of waiting.
-enum Turn {
-    /// The locks are had, with these fences.
-    Come(Vec<u64>),
-    /// They will not be had; this ends so.
-    Never(Result<Ending, Failure>),
-    /// The session has run out: we were stopped, or the node did not answer. Nothing is lost by asking
-    /// again but the place in the queue; a node that still does not answer is told of then.
-    RanOut,
-    /// The group wants a shorter time to live, and the user has not asked for one.
-    Shorter(Duration),
+/// Whoever waits for so long is told if a member is not there.
+const LONG_WAIT: Duration = Duration::from_secs(3);
+
+/// Why the locks are not had.
+enum Stop {
+    Signal(nix::sys::signal::Signal),
+    Error(ClientError),
 }
 
 impl Arguments {
     /// Asks for the locks until they are had. Otherwise says how this ends.
     pub(super) async fn enter(
         &self,
-        begin: Instant,
+        begin: Time,
         signals: &mut Signals,
-    ) -> Result<(Keeper, Lease, Vec<u64>), Result<Ending, Failure>> {
-        let mut ttl = self.ttl.unwrap_or(USUAL_TTL);
-        loop {
-            let (mut keeper, mut lease) = self.ask(begin, ttl, signals).await?;
-            let turn = self.inside(begin, &mut keeper, &mut lease, signals).await;
-            if let Turn::Come(fences) = turn {
-                return Ok((keeper, lease, fences));
-            }
-            keeper.close(FAREWELL).await;
-            match turn {
-                Turn::Never(end) => return Err(end),
-                Turn::Shorter(shorter) => ttl = shorter,
-                _ => self.tell(|| "the session ran out while waiting; asks again".to_string()),
+    ) -> Result<(Client, Guard), Result<Ending, Failure>> {
+        let client = self.connect(begin, signals).await.map_err(|stop| self.stopped(stop))?;
+        match self.acquire(&client, begin, signals).await {
+            Ok(guard) => Ok((client, guard)),
+            Err(stop) => {
+                // Nothing is left behind at the node.
+                let _ = tokio::time::timeout(FAREWELL, client.close()).await;
+                Err(self.stopped(stop))
             }
         }
     }
 
-    /// Opens a session and asks for the locks. A connection that breaks before the session is open is
-    /// made anew, for as long as the user waits, or a few seconds. Otherwise says how this ends.
-    async fn ask(
-        &self,
-        begin: Instant,
-        ttl: Duration,
-        signals: &mut Signals,
-    ) -> Result<(Keeper, Lease), Result<Ending, Failure>> {
-        let late = self.limit().map(|limit| begin + limit);
-        let until = late.unwrap_or_else(|| Instant::now() + ANSWER);
-        let mut broken = None;
-        loop {
-            let client = tokio::select! {
-                client = Client::connect(&self.node) => client,
-                signal = signals.next() => return Err(Ok(Ending::Signal(signal))),
-                () = at(late) => {
-                    let timed_out = || self.denied(&Denial::TimedOut);
-                    return Err(broken.map_or_else(timed_out, |error| Err(no_node(error))));
-                }
-            };
-            let begun = match client {
-                // From here on there is something to be closed.
-                Ok(client) => {
-                    let silent = |_| Err(ClientError::Silent { address: self.node.clone() });
-                    let begun = tokio::time::timeout(ANSWER, self.begin(client, begin, ttl));
-                    begun.await.unwrap_or_else(silent)
-                }
-                Err(error) => Err(error),
-            };
-            match begun {
-                Err(error) if error.is_broken() && Instant::now() < until => broken = Some(error),
-                begun => return begun.map_err(|error| Err(no_node(error))),
-            }
-            tokio::time::sleep(PAUSE).await;
+    /// Opens a session. A connection that breaks before that is made anew, for as long as the user
+    /// waits, or a few seconds.
+    async fn connect(&self, begin: Time, signals: &mut Signals) -> Result<Client, Stop> {
+        let mut builder = Client::builder().addresses(&self.node).who(self.who());
+        if let Some(ttl) = self.ttl {
+            builder = builder.ttl(ttl);
+        }
+        if let Some(limit) = self.limit() {
+            builder = builder.retry(limit);
+        }
+        let end = self.limit().map(|limit| begin + limit + LAST_CHANCE);
+        tokio::select! {
+            client = builder.connect() => client.map_err(Stop::Error),
+            signal = signals.next() => Err(Stop::Signal(signal)),
+            () = at(end) => Err(Stop::Error(Refusal::TimedOut.into())),
         }
     }
 
-    async fn begin(
+    /// Waits until the locks are had.
+    async fn acquire(
         &self,
-        client: Client,
-        begin: Instant,
-        ttl: Duration,
-    ) -> Result<(Keeper, Lease), ClientError> {
-        let patience = match self.limit() {
-            _ if self.refuses() => Patience::None,
-            Some(limit) => Patience::Until(begin + limit),
-            None => Patience::Endless,
+        client: &Client,
+        begin: Time,
+        signals: &mut Signals,
+    ) -> Result<Guard, Stop> {
+        let wait = match self.limit() {
+            _ if self.refuses() => Wait::no(),
+            Some(limit) => Wait::AtMost((begin + limit).since(clock::now())),
+            None => Wait::Forever,
         };
-        let wish = Wish { names: self.names.clone(), permits: self.permits, patience };
-        Keeper::begin(client, &self.node, self.who(), ttl, wish).await
+        let names = client.lock_all(&self.names).permits(self.permits).wait(wait);
+        let mut locks = std::pin::pin!(names.into_future());
+        let mut trouble = std::pin::pin!(self.trouble(client));
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                guard = &mut locks => return guard.map_err(Stop::Error),
+                signal = signals.next() => return Err(Stop::Signal(signal)),
+                what = &mut trouble, if !is_told => {
+                    is_told = true;
+                    what.inspect(|what| self.warn(what));
+                }
+            }
+        }
+    }
+
+    /// How this ends without the locks.
+    fn stopped(&self, stop: Stop) -> Result<Ending, Failure> {
+        let error = match stop {
+            Stop::Signal(signal) => return Ok(Ending::Signal(signal)),
+            Stop::Error(error) => error,
+        };
+        let usual = match error.class() {
+            Some(Class::Taken) => 1,
+            Some(Class::TimedOut) => TIMED_OUT,
+            _ => return Err(error.into()),
+        };
+        self.tell(|| error.to_string());
+        Ok(Ending::Code(self.conflict_exit_code.unwrap_or(usual)))
     }
 
     /// Whether it is refused rather than to wait.
@@ -121,59 +121,13 @@ impl Arguments {
         Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
     }
 
-    /// Waits until the locks are had, or something else comes of it.
-    async fn inside(
-        &self,
-        begin: Instant,
-        keeper: &mut Keeper,
-        lease: &mut Lease,
-        signals: &mut Signals,
-    ) -> Turn {
-        // The node says so itself, if it can be heard.
-        let (give_up, not_had) = match self.limit() {
-            _ if self.refuses() => (Some(Instant::now() + ANSWER), Denial::Taken),
-            limit => (limit.map(|limit| begin + limit + LAST_CHANCE), Denial::TimedOut),
-        };
-        let mut trouble = std::pin::pin!(self.trouble());
-        let mut is_told = false;
-        loop {
-            let news = tokio::select! {
-                what = &mut trouble, if !is_told => {
-                    is_told = true;
-                    what.inspect(|what| self.warn(what));
-                    continue;
-                }
-                signal = signals.next() => return Turn::Never(Ok(Ending::Signal(signal))),
-                news = keeper.news() => news,
-                () = at(give_up) => News::Denied(not_had.clone()),
-                () = tokio::time::sleep_until(lease.deadline().into()) => return Turn::RanOut,
-            };
-            match news {
-                // We may have been stopped, and hear of it too late.
-                News::Granted(_) if lease.warning() <= Instant::now() => return Turn::RanOut,
-                News::Lost(_) if lease.deadline() <= Instant::now() => return Turn::RanOut,
-                News::Granted(fences) => return Turn::Come(fences),
-                News::Renewed(renewed) => *lease = renewed,
-                News::Denied(Denial::LongTtl(most, _)) if self.ttl.is_none() => {
-                    return Turn::Shorter(most);
-                }
-                News::Denied(why) => return Turn::Never(self.denied(&why)),
-                News::Lost(_) => {
-                    let why = format!("{}: the node has stopped or was restarted", self.node);
-                    return Turn::Never(Err(Failure::Own(NO_NODE, Some(why))));
-                }
-            }
-        }
-    }
-
     /// After a while, what may be the reason that the locks do not come.
-    async fn trouble(&self) -> Option<String> {
+    async fn trouble(&self, client: &Client) -> Option<String> {
         tokio::time::sleep(LONG_WAIT).await;
-        let look = async { Client::connect(&self.node).await?.status().await };
-        let status = tokio::time::timeout(ANSWER, look).await.ok()?.ok()?;
+        let status = client.status().await.ok()?;
         let is_away = |link: &LinkStatus| !matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
         let away = status.members.iter().find(|member| is_away(&member.link))?;
-        let (member, node) = (&away.name, &self.node);
+        let (member, node) = (&away.name, client.address());
         Some(format!(
             "waits; member '{member}' is not connected: see 'catraca status --node {node}'"
         ))
@@ -189,14 +143,10 @@ fn user() -> String {
     })
 }
 
-fn no_node(error: ClientError) -> Failure {
-    Failure::Own(NO_NODE, Some(error.to_string()))
-}
-
 /// Waits until then, if that is ever.
-async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant.into()).await,
+pub(super) async fn at(time: Option<Time>) {
+    match time {
+        Some(time) => clock::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }

@@ -2,20 +2,14 @@
 
 use std::io::Write;
 
-use catraca_sim::{End, Report, Setup};
+use catraca_sim::{End, Report, Setup, Violation};
 
 use crate::Outcome;
+use crate::failure::Failure;
 use crate::table::{grouped, maybe, number};
 
 pub(super) fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Outcome {
     let spec = &setup.spec;
-    let end = match report.end {
-        End::Entries => "all entries made",
-        End::Time => "time is up",
-        End::Quiet => "nothing more to do",
-        End::Violation => "an invariant broke",
-        End::Interrupted => "interrupted",
-    };
     writeln!(
         out,
         "{} on {} nodes, seed {}",
@@ -23,12 +17,7 @@ pub(super) fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Out
         grouped(spec.nodes.into()),
         setup.seed
     )?;
-    writeln!(
-        out,
-        "ended       at {} after {} events: {end}",
-        number(report.time),
-        grouped(report.events)
-    )?;
+    print_end(report.end, report.time, report.events, out)?;
     let kinds: Vec<String> = report
         .by_kind
         .iter()
@@ -43,10 +32,11 @@ pub(super) fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Out
     )?;
     writeln!(
         out,
-        "messages    {} ({}), {} per entry",
+        "messages    {} ({}), {} per entry{}",
         grouped(report.messages),
         if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") },
-        maybe(report.messages_per_entry)
+        maybe(report.messages_per_entry),
+        if report.waiting > 0 { ", with the messages of those still waiting" } else { "" }
     )?;
     if let (Some(within), Some(between)) = (report.messages_within, report.messages_between) {
         writeln!(
@@ -59,15 +49,55 @@ pub(super) fn print(report: &Report, setup: &Setup, out: &mut impl Write) -> Out
         )?;
     }
     print_times(report, out)?;
-    match &report.violation {
-        None => writeln!(out, "verdict     no invariant broke")?,
-        Some(violation) => writeln!(
+    print_verdict(report.violation.as_ref(), report.end, out)
+}
+
+/// When and why a run ended.
+pub(super) fn print_end(end: End, time: f64, events: u64, out: &mut impl Write) -> Outcome {
+    let why = match end {
+        End::Entries => "all entries made",
+        End::Time => "time is up",
+        End::Quiet => "nothing more to do",
+        End::Violation => "an invariant broke",
+        End::Interrupted => "interrupted",
+        End::TooManyRequests | End::TooManyEvents | End::SameInstant | End::EndOfTime => "gave up",
+    };
+    let (time, events) = (number(time), grouped(events));
+    writeln!(out, "ended       at {time} after {events} events: {why}")?;
+    Ok(())
+}
+
+/// What was found.
+pub(super) fn print_verdict(
+    violation: Option<&Violation>,
+    end: End,
+    out: &mut impl Write,
+) -> Outcome {
+    match (violation, end.gave_up()) {
+        (None, None) => writeln!(out, "verdict     no invariant broke")?,
+        (None, Some(why)) => {
+            writeln!(out, "gave up     {why}\nverdict     no invariant broke until then")?;
+        }
+        (Some(violation), _) => writeln!(
             out,
             "violation   {} at {}: {}",
             violation.invariant, violation.at, violation.what
         )?,
     }
     Ok(())
+}
+
+/// Whether a second run was the same; if it was, with which digest.
+pub(super) fn print_self_check(digest: Option<&String>, out: &mut impl Write) -> Outcome {
+    if let Some(digest) = digest {
+        writeln!(out, "self-check  two runs are equal in every step, digest {digest}")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "self-check  two runs of the same setup differ: this is a defect of the simulator"
+    )?;
+    Err(Failure::Violation)
 }
 
 fn print_times(report: &Report, out: &mut impl Write) -> Outcome {
@@ -81,7 +111,7 @@ fn print_times(report: &Report, out: &mut impl Write) -> Outcome {
     )?;
     writeln!(
         out,
-        "throughput  {} entries per unit of time, {} of the bound 1/(T+E)",
+        "throughput  {} entries per unit of time, {} in the time T+E of a message and a stay",
         maybe(report.throughput),
         maybe(report.throughput_of_bound)
     )?;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS};
-use super::Draw;
+use super::{Draw, MAX_STEPS, check_size, pairs};
 
 /// The chances of every edge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,15 @@ pub fn edge_markovian(
     draw: &mut impl Draw,
 ) -> Result<EvolvingGraph, GraphError> {
     let EdgeMarkovian { nodes, instants, birth, death } = chances;
+    check_size(nodes.into(), 0)?;
+    if pairs(nodes) > MAX_STEPS {
+        return Err(GraphError::TooManySteps);
+    }
+    // How many are to be expected. With twice as many there is no chance that they fit.
+    let changes = birth * death / (birth + death);
+    if pairs(nodes) as f64 * instants as f64 * changes > 2.0 * MAX_CONTACTS as f64 {
+        return Err(GraphError::TooManyContacts);
+    }
     let mut contacts = Vec::new();
     for a in 0..nodes {
         for b in a + 1..nodes {
@@ -32,12 +41,12 @@ pub fn edge_markovian(
             while now < instants {
                 let end = now.saturating_add(geometric(if is_there { death } else { birth }, draw));
                 if is_there {
+                    if contacts.len() == MAX_CONTACTS {
+                        return Err(GraphError::TooManyContacts);
+                    }
                     contacts.push(Contact::between(now, end.min(instants) - 1, a, b));
                 }
                 (now, is_there) = (end, !is_there);
-            }
-            if contacts.len() > MAX_CONTACTS {
-                return Err(GraphError::TooManyContacts);
             }
         }
     }

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS};
-use super::Draw;
+use super::super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_INSTANT};
+use super::{Draw, MAX_STEPS, check_size};
 
 /// A square in which everybody walks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,6 +51,13 @@ pub fn random_waypoint(
     waypoints: Waypoints,
     draw: &mut impl Draw,
 ) -> Result<EvolvingGraph, GraphError> {
+    check_size(waypoints.nodes.into(), 0)?;
+    if waypoints.instants > MAX_INSTANT {
+        return Err(GraphError::TooLong);
+    }
+    if waypoints.instants.saturating_mul(waypoints.nodes.into()) > MAX_STEPS {
+        return Err(GraphError::TooManySteps);
+    }
     let side = waypoints.side;
     let mut walkers: Vec<Walker> = (0..waypoints.nodes)
         .map(|_| Walker { at: place(side, draw), goal: place(side, draw) })
@@ -59,7 +66,7 @@ pub fn random_waypoint(
     // Who is near whom, and since when.
     let mut near: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for instant in 0..waypoints.instants {
-        let pairs = pairs_within(&walkers, &waypoints);
+        let pairs = pairs_within(&walkers, &waypoints)?;
         near.retain(|pair, from| {
             let stays = pairs.binary_search(pair).is_ok();
             if !stays {
@@ -84,7 +91,7 @@ pub fn random_waypoint(
 
 /// The pairs within range, in order. The square is cut into cells not narrower than the range, so that
 /// only neighbouring cells are compared.
-fn pairs_within(walkers: &[Walker], waypoints: &Waypoints) -> Vec<(u32, u32)> {
+fn pairs_within(walkers: &[Walker], waypoints: &Waypoints) -> Result<Vec<(u32, u32)>, GraphError> {
     let across = libm::floor(waypoints.side / waypoints.range).clamp(1.0, 1_000.0) as usize;
     let cell =
         |coordinate: f64| ((coordinate / waypoints.side * across as f64) as usize).min(across - 1);
@@ -109,7 +116,10 @@ fn pairs_within(walkers: &[Walker], waypoints: &Waypoints) -> Vec<(u32, u32)> {
                 }
             }
         }
+        if pairs.len() > MAX_CONTACTS {
+            return Err(GraphError::TooManyContacts);
+        }
     }
     pairs.sort_unstable();
-    pairs
+    Ok(pairs)
 }

@@ -1,0 +1,157 @@
+//! `catraca check NAME --members N`: whole members with their clients instead of an algorithm alone.
+
+use std::io::Write;
+
+use catraca_algorithms::SpecError;
+use catraca_check::group::{NextView, Setting, SettingError, Violation, check};
+use catraca_check::{Limits, Progress, Report, Verdict};
+
+use crate::failure::Failure;
+use crate::output::Stdout;
+use crate::table::{Align, Table, bytes, grouped};
+use crate::{Outcome, progress, value};
+
+/// What is said of members. Without --members nodes of the algorithm alone are explored.
+#[derive(clap::Args)]
+pub(super) struct Members {
+    /// Explores whole members, as the daemon runs them, with local queues, hand-overs and fences; each
+    /// client makes one request unless --requests says otherwise.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::at_least(1u16))]
+    members: Option<u16>,
+    /// Clients of each member.
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "members",
+        allow_negative_numbers = true, value_parser = value::at_least(1u16))]
+    clients: u16,
+    /// How many may be inside at once: a semaphore.
+    #[arg(long, value_name = "K", default_value_t = 1, requires = "members",
+        allow_negative_numbers = true, value_parser = value::at_least(1u32))]
+    permits: u32,
+    /// How often in a row clients of one member hand the lock over, at the most.
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "members",
+        allow_negative_numbers = true, value_parser = value::at_least(0u8))]
+    handovers: u8,
+    /// How many requests may be taken back while they wait, in all.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "members",
+        allow_negative_numbers = true, value_parser = value::at_least(0u32))]
+    cancels: u32,
+    /// What the clients ask for, as in 'x,y|y,z': client i asks for the names at place i, going round.
+    #[arg(long, value_name = "NAMES", default_value = "x", requires = "members")]
+    names: String,
+    /// A view that may follow at any moment: 'same' members, or all but one, as in 'without:1'.
+    #[arg(long, value_name = "VIEW", requires = "members", value_parser = next_view)]
+    next_view: Option<NextView>,
+}
+
+fn next_view(text: &str) -> Result<NextView, String> {
+    let member = text.strip_prefix("without:").and_then(|member| member.parse().ok());
+    match (text, member) {
+        ("same", _) => Ok(NextView::Same),
+        (_, Some(member)) => Ok(NextView::Without(member)),
+        _ => Err(format!("'{text}' is no view: say same, or without:N as in without:1")),
+    }
+}
+
+impl Members {
+    /// Whether members are to be explored.
+    pub(super) fn are_meant(&self) -> bool {
+        self.members.is_some()
+    }
+
+    /// Explores them.
+    pub(super) fn run(
+        &self,
+        algorithm: &str,
+        requests: Option<u32>,
+        mutant: Option<&str>,
+        limits: &Limits,
+    ) -> Outcome {
+        let defaults = Setting::new(algorithm);
+        let list = |names: &str| names.split(',').map(|name| name.trim().to_string()).collect();
+        let setting = Setting {
+            members: self.members.map_or(defaults.members, usize::from),
+            clients: usize::from(self.clients),
+            requests: requests.unwrap_or(defaults.requests),
+            permits: self.permits,
+            handovers: self.handovers,
+            names: self.names.split('|').map(list).collect(),
+            cancels: self.cancels,
+            next_view: self.next_view,
+            ..defaults
+        };
+        let setting = match mutant {
+            Some(mutant) => setting.mutated(mutant).map_err(refused)?,
+            None => setting,
+        };
+        let line = progress::line();
+        let mut show = |progress: &Progress| {
+            line.set_message(format!(
+                "{} states, depth {}, {:.0} s",
+                grouped(progress.states),
+                progress.depth,
+                progress.elapsed.as_secs_f64()
+            ));
+        };
+        let report = check(&setting, limits, &mut show).map_err(refused)?;
+        line.finish_and_clear();
+        conclude(&setting, report)
+    }
+}
+
+fn refused(error: SettingError) -> Failure {
+    match error {
+        SettingError::Algorithm(error @ SpecError::UnknownAlgorithm(_)) => error.into(),
+        error => Failure::input(error),
+    }
+}
+
+fn conclude(setting: &Setting, report: Report<Violation>) -> Outcome {
+    let mut table = Table::new(&[
+        ("algorithm", Align::Left),
+        ("members", Align::Right),
+        ("clients of each", Align::Right),
+        ("requests", Align::Right),
+        ("states", Align::Right),
+        ("generated", Align::Right),
+        ("depth", Align::Right),
+        ("seconds", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    let (verdict, end) = match &report.verdict {
+        Verdict::Holds => ("holds".to_string(), Ok(())),
+        Verdict::Violated(it) => (format!("VIOLATED: {}", it.property), Err(Failure::Violation)),
+        Verdict::OutOfMemory { used, .. } => {
+            (format!("no verdict: gave up at {}", bytes(*used)), Err(Failure::GaveUp))
+        }
+        Verdict::TooManyStates { limit } => {
+            (format!("no verdict: gave up after {} states", grouped(*limit)), Err(Failure::GaveUp))
+        }
+        Verdict::TooLarge { .. } => ("no verdict: too large".to_string(), Err(Failure::GaveUp)),
+        Verdict::Interrupted => return Err(Failure::Interrupted),
+    };
+    table.row(vec![
+        setting.algorithm.clone(),
+        setting.members.to_string(),
+        setting.clients.to_string(),
+        setting.requests.to_string(),
+        grouped(report.states),
+        grouped(report.generated),
+        report.depth.to_string(),
+        format!("{:.2}", report.elapsed.as_secs_f64()),
+        verdict,
+    ]);
+    let mut out = Stdout::lock();
+    for line in table.lines() {
+        writeln!(out, "{line}")?;
+    }
+    if let Verdict::Violated(violation) = &report.verdict {
+        writeln!(out, "\n{}\nThe shortest way there:", violation.what)?;
+        for (number, step) in (1..).zip(&violation.steps) {
+            writeln!(out, "{number:>4}  {}", step.action)?;
+            for effect in &step.effects {
+                writeln!(out, "        {effect}")?;
+            }
+        }
+    }
+    out.flush()?;
+    end
+}

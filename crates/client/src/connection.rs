@@ -1,0 +1,231 @@
+//! A connection to a node: messages to it, and messages from it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use catraca_group::{Page, Query, SessionId, Status, Wait, Who};
+
+use crate::error::ClientError;
+use crate::frame;
+use crate::handshake::{self, Caller, Greeting, HandshakeError};
+use crate::protocol::{ClientMessage, Over, ServerMessage};
+
+/// A node answers the first message in this time, or is taken for something else.
+pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
+/// A node answers with a page in this time: it asks the other members, and waits for them a while.
+const PAGE_TIME: Duration = Duration::from_secs(15);
+
+/// A connection to a node.
+pub struct Connection {
+    address: String,
+    stream: TcpStream,
+    /// What has come and was not taken yet.
+    incoming: Vec<u8>,
+    /// What is still to be sent.
+    outgoing: Vec<u8>,
+    incarnation: u64,
+}
+
+impl Connection {
+    /// Connects to the node at `address`.
+    pub async fn open(address: &str) -> Result<Self, ClientError> {
+        let unreachable = |reason| ClientError::Unreachable {
+            address: address.to_string(),
+            reason: Arc::new(reason),
+        };
+        let connecting = tokio::time::timeout(ANSWER_TIME, TcpStream::connect(address));
+        let stream = connecting.await.map_err(|_| unreachable(io::ErrorKind::TimedOut.into()))?;
+        let mut stream = stream.map_err(unreachable)?;
+        stream.set_nodelay(true)?;
+        let greeting = tokio::time::timeout(ANSWER_TIME, greet(&mut stream)).await;
+        let address = address.to_string();
+        match greeting.unwrap_or(Err(HandshakeError::Silence)) {
+            Ok(incarnation) => {
+                let (incoming, outgoing) = (Vec::new(), Vec::new());
+                Ok(Connection { address, stream, incoming, outgoing, incarnation })
+            }
+            Err(HandshakeError::Silence) => Err(ClientError::Silent { address }),
+            Err(HandshakeError::Io(error)) => Err(error.into()),
+            Err(HandshakeError::Refused(why)) => Err(ClientError::Turned { address, why }),
+            Err(error) => Err(ClientError::Stranger { address, reason: error.to_string() }),
+        }
+    }
+
+    /// Connects to the first of `addresses` at which a node answers.
+    pub async fn open_any(addresses: &[String]) -> Result<Self, ClientError> {
+        let mut errors = Vec::new();
+        for address in addresses {
+            match Self::open(address).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(ClientError::of_all(errors))
+    }
+
+    /// Opens a session.
+    pub async fn open_session(
+        &mut self,
+        who: Who,
+        ttl: Option<Duration>,
+    ) -> Result<SessionId, ClientError> {
+        self.send(&ClientMessage::Open { who, ttl }).await?;
+        self.opened().await
+    }
+
+    /// Goes on with a session whose connection broke.
+    pub async fn resume(&mut self, session: SessionId) -> Result<SessionId, ClientError> {
+        self.send(&ClientMessage::Resume { session }).await?;
+        self.opened().await
+    }
+
+    async fn opened(&mut self) -> Result<SessionId, ClientError> {
+        match self.receive().await? {
+            ServerMessage::Opened { session } => Ok(session),
+            ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
+            ServerMessage::Over(why) => Err(ClientError::Over(why)),
+            _ => Err(ClientError::Over(Over::Protocol)),
+        }
+    }
+
+    /// Asks for locks. [`receive`](Self::receive) tells what came of it. After
+    /// [`resume`](Self::resume) the same request can be made again: the node may have seen it, or not.
+    pub async fn acquire(
+        &mut self,
+        request: u32,
+        names: &[String],
+        permits: u32,
+        wait: Wait,
+    ) -> Result<(), ClientError> {
+        let names = names.to_vec();
+        self.send(&ClientMessage::Acquire { request, names, permits, wait }).await
+    }
+
+    /// Takes a request back, or releases what it was granted.
+    pub async fn release(&mut self, request: u32) -> Result<(), ClientError> {
+        self.send(&ClientMessage::Release { request }).await
+    }
+
+    /// Renews the session.
+    pub async fn renew(&mut self) -> Result<(), ClientError> {
+        self.send(&ClientMessage::Renew).await
+    }
+
+    /// Ends the session, and returns when everything that it held is free.
+    pub async fn close(mut self) -> Result<(), ClientError> {
+        self.send(&ClientMessage::Close).await?;
+        loop {
+            if let ServerMessage::Over(_) = self.receive().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One page of who holds and who waits.
+    pub async fn page(&mut self, query: Query) -> Result<Page, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&ClientMessage::List(query)).await?;
+            loop {
+                match self.receive().await? {
+                    ServerMessage::Page(page) => return Ok(page),
+                    ServerMessage::Refused { why, .. } => return Err(ClientError::Refused(why)),
+                    ServerMessage::Over(why) => return Err(ClientError::Over(why)),
+                    _ => {}
+                }
+            }
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(PAGE_TIME, asking).await.unwrap_or_else(silent)
+    }
+
+    /// How the node and its links are doing.
+    pub async fn status(&mut self) -> Result<Status, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&ClientMessage::Status).await?;
+            loop {
+                match self.receive().await? {
+                    ServerMessage::Status(status) => return Ok(*status),
+                    ServerMessage::Over(why) => return Err(ClientError::Over(why)),
+                    _ => {}
+                }
+            }
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(ANSWER_TIME, asking).await.unwrap_or_else(silent)
+    }
+
+    /// Where the node is.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Which run of the node this is.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Sends one message, after those that were [queued](Self::queue).
+    pub async fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        self.queue(message)?;
+        self.stream.write_all(&self.outgoing).await?;
+        self.outgoing.clear();
+        Ok(())
+    }
+
+    /// Puts a message behind those that wait to be sent. [`receive`](Self::receive) sends them.
+    pub fn queue(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        frame::write(message, &mut self.outgoing)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error).into())
+    }
+
+    /// Waits for what the node says next, and sends meanwhile what was queued. Nothing is lost if the
+    /// future is dropped.
+    pub async fn receive(&mut self) -> Result<ServerMessage, ClientError> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok(message);
+            }
+            let (mut reader, mut writer) = self.stream.split();
+            tokio::select! {
+                read = reader.read_buf(&mut self.incoming) => {
+                    if read? == 0 {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                }
+                written = writer.write(&self.outgoing), if !self.outgoing.is_empty() => {
+                    match written {
+                        Ok(written) => drop(self.outgoing.drain(..written)),
+                        // What the node has said before it hung up can still be read.
+                        Err(_) => self.outgoing.clear(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next message that has come as a whole.
+    fn take(&mut self) -> Result<Option<ServerMessage>, ClientError> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let first = frame::split(&self.incoming, frame::LONGEST_FRAME).map_err(invalid)?;
+        let Some((body, _)) = first else { return Ok(None) };
+        let taken = body.len() + frame::PREFIX;
+        let message = frame::read(body).map_err(invalid)?;
+        self.incoming.drain(..taken);
+        Ok(Some(message))
+    }
+}
+
+/// Says hello. Returns which run of the node answers.
+async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
+    handshake::greet(stream, Caller::Client).await?;
+    match handshake::hear(stream).await? {
+        Greeting::Welcome { incarnation } => Ok(incarnation),
+        Greeting::Refused(why) => Err(HandshakeError::Refused(why)),
+    }
+}

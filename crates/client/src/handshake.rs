@@ -1,0 +1,105 @@
+//! The first messages over a connection: who calls, and whether it is welcome.
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::frame;
+use crate::system::plain;
+
+/// What every connection begins with, so that strangers are known at once.
+pub const MAGIC: [u8; 8] = *b"catraca\n";
+/// The version of everything that is said after the magic.
+pub const VERSION: u16 = 2;
+/// Nothing that is said in a handshake is longer.
+const LONGEST: usize = 4096;
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version that the caller speaks.
+    pub version: u16,
+    /// What it is.
+    pub caller: Caller,
+}
+
+/// A caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Caller {
+    /// Somebody who wants to use locks.
+    Client,
+    /// Another member of the group. What it says of itself only members understand.
+    Member(Vec<u8>),
+}
+
+/// The answer to a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Greeting {
+    /// The client may go on.
+    Welcome {
+        /// Which run of the node answers.
+        incarnation: u64,
+    },
+    /// It may not, and why.
+    Refused(String),
+}
+
+/// Why there was no handshake.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// The connection broke.
+    #[error("{}", plain(.0))]
+    Io(#[from] std::io::Error),
+    /// Something else answers.
+    #[error("whoever is there does not speak catraca's protocol")]
+    Stranger,
+    /// What came cannot be read.
+    #[error(transparent)]
+    Frame(#[from] frame::FrameError),
+    /// Nothing came.
+    #[error("nothing was said for too long")]
+    Silence,
+    /// The other side refuses, and why.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Says hello, the magic first.
+pub async fn greet(stream: &mut TcpStream, caller: Caller) -> Result<(), HandshakeError> {
+    let mut bytes = MAGIC.to_vec();
+    frame::write(&Hello { version: VERSION, caller }, &mut bytes)?;
+    Ok(stream.write_all(&bytes).await?)
+}
+
+/// Sends one message.
+pub async fn say<T: Serialize>(stream: &mut TcpStream, value: &T) -> Result<(), HandshakeError> {
+    let mut bytes = Vec::new();
+    frame::write(value, &mut bytes)?;
+    Ok(stream.write_all(&bytes).await?)
+}
+
+/// Waits for the magic.
+pub async fn hear_magic(stream: &mut TcpStream) -> Result<(), HandshakeError> {
+    let mut magic = [0; MAGIC.len()];
+    // Byte by byte: a stranger that says little should be recognised by the little it says.
+    for (place, expected) in MAGIC.iter().enumerate() {
+        stream.read_exact(&mut magic[place..=place]).await?;
+        if magic[place] != *expected {
+            return Err(HandshakeError::Stranger);
+        }
+    }
+    Ok(())
+}
+
+/// Waits for one message. Takes no byte more from the stream.
+pub async fn hear<T: for<'a> Deserialize<'a>>(stream: &mut TcpStream) -> Result<T, HandshakeError> {
+    let mut prefix = [0; frame::PREFIX];
+    stream.read_exact(&mut prefix).await?;
+    let length = u32::from_le_bytes(prefix) as usize;
+    if length > LONGEST {
+        return Err(HandshakeError::Stranger);
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await?;
+    Ok(frame::read(&body)?)
+}

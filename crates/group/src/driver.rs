@@ -1,0 +1,169 @@
+//! What a member needs of whoever drives it, and what it hands back.
+
+use alloc::boxed::Box;
+use core::time::Duration;
+
+use catraca_core::{Fence, NodeId, TimerTag};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::lock::{Owner, Ticket};
+use crate::refusal::Refusal;
+use crate::request::RequestId;
+use crate::view::Epoch;
+use crate::{Key, Time};
+
+/// A place in a shard. It stays the same for as long as the lock is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockIndex(pub(crate) u32);
+
+impl LockIndex {
+    /// That of the first lock of a shard.
+    pub const FIRST: LockIndex = LockIndex(0);
+}
+
+/// Where somebody who asked is: which lock of which shard, with which ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The shard.
+    pub shard: u16,
+    /// The lock.
+    pub lock: LockIndex,
+    /// The ticket.
+    pub ticket: Ticket,
+}
+
+/// A message from a seat of one member to a seat of another, of the algorithm that guards a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepMessage<'a> {
+    /// The view that it belongs to.
+    pub epoch: Epoch,
+    /// The lock.
+    #[serde(borrow)]
+    pub key: Key<'a>,
+    /// The sending node of the instance.
+    pub from: NodeId,
+    /// The receiving one.
+    pub to: NodeId,
+    /// What the algorithm says.
+    #[serde(borrow)]
+    pub body: &'a [u8],
+}
+
+/// A timer of a seat, among those of its shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeatTimer {
+    pub(crate) epoch: Epoch,
+    pub(crate) lock: LockIndex,
+    pub(crate) seat: u16,
+    pub(crate) tag: TimerTag,
+}
+
+/// A timer of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Timer {
+    /// Of a lock's algorithm, in this shard.
+    Seat(u16, SeatTimer),
+    /// Of the failure detector.
+    Detector(TimerTag),
+    /// The end of a session that is not renewed.
+    Session(Owner),
+    /// The end of a request's patience.
+    Request(RequestId),
+    /// The end of waiting for other members' answers.
+    Question(u64),
+}
+
+/// Something that happened to a lock, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// The lock.
+    pub key: Key<'a>,
+    /// Who asked for it.
+    pub owner: Owner,
+    /// What happened.
+    pub change: Change,
+}
+
+/// What can happen to a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Somebody begins to wait.
+    Waits,
+    /// Somebody waits no more, and has not got it.
+    GivesUp,
+    /// Somebody is inside, with this fence.
+    Granted(Fence),
+    /// Whoever was inside has left.
+    Released,
+}
+
+/// Whoever drives a member. It is called while the member steps, and must not call back into it.
+pub trait Driver {
+    /// The time of the input that is being handled.
+    fn now(&mut self) -> Time;
+
+    /// Takes a message to another member. Messages to one member arrive in the order of sending.
+    fn send(&mut self, member: usize, message: StepMessage<'_>);
+
+    /// Sets a timer anew, or cancels it where there is no duration.
+    fn set_timer(&mut self, timer: Timer, after: Option<Duration>);
+
+    /// Whether one more lock may be begun for clients of this member. It counts from then on.
+    fn take_room(&mut self) -> bool {
+        true
+    }
+
+    /// So many locks less.
+    fn give_room(&mut self, _locks: usize) {}
+
+    /// Whether somebody wants to know of events.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        false
+    }
+
+    /// Something happened to a lock.
+    #[inline]
+    fn event(&mut self, _event: Event<'_>) {}
+}
+
+/// What somebody who waited has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Who.
+    pub place: Place,
+    /// The request that it was a part of; none for a caller that waits for its ticket itself.
+    pub request: Option<RequestId>,
+    /// What.
+    pub outcome: Outcome,
+}
+
+/// The end of waiting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is inside, with this fence.
+    Granted(Fence),
+    /// It will not be.
+    Refused(Box<Refusal>),
+}
+
+/// What follows from a step of a shard, in a buffer that the driver owns.
+pub struct Outputs<'a> {
+    pub(crate) driver: &'a mut dyn Driver,
+    /// The shard's own place among all.
+    pub(crate) shard: u16,
+    /// The members for whom there are new messages, one bit each.
+    pub sent_to: u64,
+    /// Who has come to the end of waiting.
+    pub settled: SmallVec<[Settled; 2]>,
+    /// What cannot happen in a correct run, and did.
+    pub anomalies: SmallVec<[&'static str; 1]>,
+}
+
+impl<'a> Outputs<'a> {
+    /// An empty buffer for a step of shard `shard`.
+    pub fn new(driver: &'a mut dyn Driver, shard: u16) -> Self {
+        Outputs { driver, shard, sent_to: 0, settled: SmallVec::new(), anomalies: SmallVec::new() }
+    }
+}

@@ -1,0 +1,66 @@
+//! A member of a lock group as a plain value.
+//!
+//! Everything that one member decides is here, and nothing that a real machine adds to it: no
+//! sockets, no threads, no clock, no randomness. The crate builds without `std`, which makes the
+//! compiler enforce most of that. A driver brings inputs one at a time and carries out what follows.
+//! The daemon is one driver, the simulator another, the checker a third: they run the same member.
+//!
+//! A member has two parts. Its locks are in [`Shard`]s, which can be stepped side by side: a lock
+//! whose token is here is granted by stepping one shard. Everything else, sessions, requests for
+//! several locks, patience, other members, is in its [`Service`].
+//!
+//! What to read first: `lock.rs` (the queue in front of one lock), `shard.rs` (what happens when an
+//! input comes), `service.rs`, `member.rs` (both together).
+#![no_std]
+extern crate alloc;
+
+mod detector;
+mod driver;
+mod fence;
+mod kind;
+mod listing;
+mod lock;
+mod member;
+mod name;
+mod question;
+mod refusal;
+mod request;
+mod returning;
+mod service;
+mod session;
+mod shard;
+mod status;
+#[cfg(test)]
+mod testing;
+mod time;
+mod view;
+mod wait;
+
+pub use ahash::RandomState;
+pub use detector::USUAL as USUAL_DETECTOR;
+pub use driver::{
+    Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
+    Timer,
+};
+pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
+pub use listing::{Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
+#[doc(hidden)]
+pub use lock::mutants::{MUTANTS, Mutant};
+pub use lock::{Owner, Ticket};
+pub use member::{Input, WholeMember};
+pub use name::{LONGEST_NAME, LockName, NameError};
+pub use question::{Answer, PeerMessage, Question};
+pub use refusal::{Class, Refusal};
+pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
+pub use returning::Returning;
+pub use service::{Health, Host, Notice, Output, Service};
+pub use session::{
+    MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
+};
+pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
+pub use status::{DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, Readiness, Status};
+pub use time::Time;
+pub use view::{
+    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
+};
+pub use wait::Wait;

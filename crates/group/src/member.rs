@@ -1,0 +1,273 @@
+//! A whole member: its service and its locks in one value, for drivers that step one thing at a time.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+
+use ahash::RandomState;
+use catraca_core::Claim;
+
+use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::lock::Owner;
+use crate::lock::mutants::Mutant;
+use crate::question::PeerMessage;
+use crate::refusal::Refusal;
+use crate::request::{Acquire, Origin};
+use crate::service::{Host, Output, Service};
+use crate::session::{SessionId, Who};
+use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
+use crate::time::Time;
+use crate::view::View;
+
+/// A member of a group: everything that it decides, and nothing else.
+#[derive(Clone)]
+pub struct WholeMember {
+    service: Service,
+    shard: Shard,
+    hasher: RandomState,
+}
+
+/// One thing that happens to a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// A client opens a session. Its number is one more than the last.
+    Open(Who, Option<Duration>),
+    /// A session asks for locks, under a number of its own.
+    Request(Owner, u32, Acquire),
+    /// A session takes a request back, or releases what it was granted.
+    Release(Owner, u32),
+    /// A session is renewed.
+    Renew(Owner),
+    /// A session is closed.
+    Close(Owner),
+    /// The program that runs the member asks for locks.
+    Acquire(Acquire),
+    /// Another member says something.
+    Message(usize, PeerMessage<'a>),
+    /// A timer has run out.
+    Timer(Timer),
+    /// There is a connection to this run of another member.
+    LinkUp(usize, u64),
+    /// The connection to another member is gone.
+    LinkDown(usize),
+}
+
+impl WholeMember {
+    /// A member that has just begun. Clients hand locks over at most `handovers` times in a row.
+    pub fn new(view: View, incarnation: u64, handovers: u8, now: Time) -> Self {
+        let view = Arc::new(view);
+        // The same for every run: nothing may depend on it, and a run can be repeated.
+        let hasher = RandomState::with_seeds(1, 2, 3, 4);
+        let shard = Shard::new(Arc::clone(&view), hasher.clone(), handovers);
+        let program = Who { label: "(node)".into(), ..Who::default() };
+        WholeMember { service: Service::new(view, incarnation, program, now), shard, hasher }
+    }
+
+    /// The same member with broken locks.
+    #[doc(hidden)]
+    pub fn mutated(mut self, mutant: &Mutant) -> Self {
+        self.shard.mutated(mutant);
+        self
+    }
+
+    /// Takes one step.
+    pub fn step(&mut self, input: Input<'_>, driver: &mut dyn Driver, out: &mut Vec<Output>) {
+        let WholeMember { service, shard, hasher } = self;
+        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        match input {
+            Input::Open(who, ttl) => {
+                if let Err(why) = service.open(who, ttl, [0; 16], host) {
+                    let owner = Owner::PROGRAM;
+                    out.push(Output::Notice(owner, crate::Notice::Refused { request: 0, why }));
+                }
+            }
+            Input::Request(owner, number, asked) => {
+                service.request(owner, number, asked, host, out);
+            }
+            Input::Release(owner, number) => service.release_request(owner, number, host, out),
+            Input::Renew(owner) => {
+                if let Err(why) = service.renew(owner, host) {
+                    out.push(Output::Notice(owner, crate::Notice::Over(why)));
+                }
+            }
+            Input::Close(owner) => service.close(owner, host, out),
+            Input::Acquire(asked) => {
+                if service.acquire(Origin::Program, asked, host, out).is_err() {
+                    out.push(Output::Anomaly("the program asked for what cannot be"));
+                }
+                service.absorb(host, out);
+            }
+            Input::Message(member, PeerMessage::Step(message)) => {
+                host.deliver(member, message);
+                service.absorb(host, out);
+            }
+            Input::Message(member, message) => service.hear(member, message, host, out),
+            Input::Timer(Timer::Seat(_, timer)) => {
+                host.stepped(|shard, outputs| shard.run_out(timer, outputs));
+                service.absorb(host, out);
+            }
+            Input::Timer(timer) => service.run_out(timer, host, out),
+            Input::LinkUp(member, incarnation) => service.link_up(member, incarnation, host, out),
+            Input::LinkDown(member) => service.link_down(member, host, out),
+        }
+        out.append(&mut host.out);
+    }
+
+    /// Sessions, requests and holds.
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// The locks.
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// The session that [`Input::Open`] has opened last.
+    pub fn last_session(&self) -> Option<SessionId> {
+        self.service.last_session()
+    }
+
+    /// What its clients hold.
+    pub fn held(&self) -> Vec<HeldLock> {
+        self.shard.held()
+    }
+
+    /// Whether nobody here is inside or waits, and nothing has been asked for.
+    pub fn is_at_rest(&self) -> bool {
+        self.service.is_at_rest() && self.shard.is_at_rest()
+    }
+
+    /// Begins a new view; see [`Shard::change_view`].
+    pub fn change_view(
+        &mut self,
+        view: View,
+        held: Arc<Held>,
+        driver: &mut dyn Driver,
+        out: &mut Vec<Output>,
+    ) {
+        let view = Arc::new(view);
+        self.service.change_view(Arc::clone(&view));
+        let WholeMember { service, shard, hasher } = self;
+        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        host.stepped(|shard, outputs| shard.change_view(view, held, outputs));
+        service.absorb(host, out);
+        out.append(&mut host.out);
+    }
+}
+
+impl Hash for WholeMember {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.service.hash(hasher);
+        self.shard.hash(hasher);
+    }
+}
+
+/// The one shard of a whole member, and its driver.
+struct Parts<'a> {
+    shard: &'a mut Shard,
+    hasher: &'a RandomState,
+    driver: &'a mut dyn Driver,
+    settled: VecDeque<Settled>,
+    out: Vec<Output>,
+}
+
+impl Parts<'_> {
+    /// Lets the shard step, and keeps what follows.
+    fn stepped<T>(&mut self, step: impl FnOnce(&mut Shard, &mut Outputs<'_>) -> T) -> T {
+        let mut outputs = Outputs::new(self.driver, 0);
+        let done = step(self.shard, &mut outputs);
+        self.settled.extend(outputs.settled);
+        self.out.extend(outputs.anomalies.into_iter().map(Output::Anomaly));
+        done
+    }
+
+    fn deliver(&mut self, member: usize, message: StepMessage<'_>) {
+        let hash = self.hasher.hash_one(message.key.name);
+        self.stepped(|shard, outputs| shard.deliver(hash, member, message, outputs));
+    }
+}
+
+impl Driver for Parts<'_> {
+    fn now(&mut self) -> Time {
+        self.driver.now()
+    }
+
+    fn send(&mut self, member: usize, message: StepMessage<'_>) {
+        self.driver.send(member, message);
+    }
+
+    fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
+        self.driver.set_timer(timer, after);
+    }
+
+    fn take_room(&mut self) -> bool {
+        self.driver.take_room()
+    }
+
+    fn give_room(&mut self, locks: usize) {
+        self.driver.give_room(locks);
+    }
+
+    fn is_watched(&self) -> bool {
+        self.driver.is_watched()
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.driver.event(event);
+    }
+}
+
+impl Host for Parts<'_> {
+    fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal> {
+        let hash = self.hasher.hash_one(key.name);
+        self.stepped(|shard, outputs| shard.acquire(key, hash, ask, outputs))
+    }
+
+    fn release(&mut self, place: Place) {
+        self.stepped(|shard, outputs| shard.release(place, outputs));
+    }
+
+    fn settled(&mut self) -> Option<Settled> {
+        self.settled.pop_front()
+    }
+
+    fn is_free_here(&mut self, key: Key<'_>) -> bool {
+        self.shard.is_free_here(key, self.hasher.hash_one(key.name))
+    }
+
+    fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
+        self.shard.is_held(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
+        at(self.shard);
+    }
+
+    fn step_all(&mut self, step: &mut dyn FnMut(&mut Shard, &mut Outputs<'_>)) {
+        self.stepped(|shard, outputs| step(shard, outputs));
+    }
+
+    fn full(&self) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+impl WholeMember {
+    /// Gives the service an input that no client of a whole member can.
+    pub(crate) fn serve<T>(
+        &mut self,
+        driver: &mut dyn Driver,
+        out: &mut Vec<Output>,
+        input: impl FnOnce(&mut Service, &mut dyn Host, &mut Vec<Output>) -> T,
+    ) -> T {
+        let WholeMember { service, shard, hasher } = self;
+        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        let done = input(service, host, out);
+        service.absorb(host, out);
+        done
+    }
+}

@@ -1,0 +1,71 @@
+//! What members ask each other, beside what their algorithms say.
+//!
+//! An algorithm has no word for "no"; it grants, sooner or later. So whoever does not want to wait
+//! for others asks the algorithm and, beside it, the other members whether somebody there is inside.
+//! Only somebody who is inside counts: a member may have the token of a lock that is free. Lists of
+//! the whole group are made in the same way.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::StepMessage;
+use crate::listing::{Page, Query};
+use crate::view::Epoch;
+
+/// A member that does not answer in this time does not answer.
+pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(2);
+
+/// Everything that one member sends another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PeerMessage<'a> {
+    /// Of the algorithm that guards a lock.
+    #[serde(borrow)]
+    Step(StepMessage<'a>),
+    /// Of the failure detector.
+    Detector {
+        /// The view that it belongs to.
+        epoch: Epoch,
+        /// What the detector says.
+        #[serde(borrow)]
+        body: &'a [u8],
+    },
+    /// A question.
+    Ask {
+        /// The view that it belongs to.
+        epoch: Epoch,
+        /// The asker's number for it.
+        number: u64,
+        /// What is asked.
+        question: Question,
+    },
+    /// The answer to a question.
+    Answer {
+        /// The view that it belongs to.
+        epoch: Epoch,
+        /// The asker's number for the question.
+        number: u64,
+        /// What is answered.
+        answer: Answer,
+    },
+}
+
+/// A question to another member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// Whether a client there is inside one of these locks, each with one permit.
+    IsHeld(Vec<String>),
+    /// Who holds and who waits there.
+    List(Query),
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    /// To [`Question::IsHeld`].
+    IsHeld(bool),
+    /// To [`Question::List`].
+    List(Page),
+}

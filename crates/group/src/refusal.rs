@@ -1,0 +1,254 @@
+//! Why something that was asked for is not done: one vocabulary for every interface.
+
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::NameError;
+use crate::request::MOST_NAMES;
+use crate::session::TTL_RANGE;
+use crate::view::MOST_PERMITS;
+
+/// A refusal. Its [`code`](Self::code) is stable: programs may rely on it. Its text is for people and
+/// names no flag of any command line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// A text that names no lock.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// No names at all.
+    #[error("name at least one lock")]
+    NoNames,
+    /// Too many names in one request.
+    #[error("{0} locks at once are too many; {MOST_NAMES} are the most")]
+    TooManyNames(usize),
+    /// A number of permits that cannot be.
+    #[error("a semaphore has 1 to {MOST_PERMITS} permits, not {0}")]
+    Permits(u32),
+    /// More seats than the algorithm can have.
+    #[error(
+        "a semaphore of {permits} permits is more than the algorithm of '{name}' can seat in this group"
+    )]
+    Seats {
+        /// The name.
+        name: String,
+        /// How many permits were asked for.
+        permits: u32,
+    },
+    /// The semaphore is in use with another number of permits.
+    #[error(
+        "'{name}' was asked for with {permits} permits, but is in use with {other}; everybody has to give the same number"
+    )]
+    OtherPermits {
+        /// The name.
+        name: String,
+        /// How many this request gave.
+        permits: u32,
+        /// How many those gave who hold it, or wait for it, at this member.
+        other: u32,
+    },
+    /// Several names with more than one permit.
+    #[error("a request for more than one permit names one semaphore; name one, or ask for locks")]
+    SetOfSemaphores,
+    /// A time to live out of its range.
+    #[error(
+        "a time to live goes from {least:?} to {most:?}, not {0:?}",
+        least = TTL_RANGE.start(),
+        most = TTL_RANGE.end()
+    )]
+    Ttl(Duration),
+    /// A time to live with which the client could go on after its member was taken for crashed.
+    #[error(
+        "this group takes a silent member for crashed after {most:?}: the time to live can be at most that, not {ttl:?}"
+    )]
+    LongTtl {
+        /// The client's.
+        ttl: Duration,
+        /// The longest that can be.
+        most: Duration,
+    },
+    /// The session has as many requests as it may have.
+    #[error("this session has too many requests at a time; release some")]
+    TooManyRequests,
+    /// Somebody else holds it.
+    #[error("somebody else holds the lock")]
+    Taken,
+    /// It was not granted in time.
+    #[error("the lock was not granted in time")]
+    TimedOut,
+    /// The member keeps as many locks as it may.
+    #[error("this node keeps no more locks; raise 'locks' in its configuration")]
+    Full,
+    /// The member has as many sessions as it may have.
+    #[error("this node has too many sessions; see its status")]
+    TooManySessions,
+    /// The member has as many requests as it may have.
+    #[error("this node has too many requests at a time; try again later")]
+    Busy,
+    /// A member has not taken messages for long.
+    #[error("member '{0}' is too far behind to begin anything new; see the status")]
+    Behind(String),
+    /// It was not granted at once, perhaps because a member is not connected.
+    #[error("nobody at this node holds the lock, but member '{0}' does not answer; see the status")]
+    Silent(String),
+    /// Not all members have been connected yet.
+    #[error(
+        "the group grants locks once all members have been connected, and {0} has not been yet; see the status"
+    )]
+    NotReady(String),
+    /// The lock's numbers are used up.
+    #[error(
+        "the fences of '{0}' are used up: every larger number would not fit; restart the group"
+    )]
+    Exhausted(String),
+    /// The member does not belong to its group any more.
+    #[error("{0}")]
+    Expelled(String),
+    /// The others go on without this member.
+    #[error(
+        "member '{0}' takes this node for crashed, and the group goes on without it; restart the whole group"
+    )]
+    Excluded(String),
+    /// The member has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+    /// There is no such session, or not any more.
+    #[error("the node does not know this session: it has ended, or the node was restarted")]
+    UnknownSession,
+}
+
+/// What a refusal means for whoever asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// The request itself is wrong: asking again in the same way is of no use.
+    Input,
+    /// Somebody else holds it.
+    Taken,
+    /// It was not granted in time.
+    TimedOut,
+    /// The group or the member cannot serve this now.
+    Unavailable,
+    /// The session is over.
+    Gone,
+}
+
+impl Refusal {
+    /// A short name that does not change from release to release.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::Name(_) => "bad-name",
+            Refusal::NoNames => "no-names",
+            Refusal::TooManyNames(_) => "too-many-names",
+            Refusal::Permits(_) => "bad-permits",
+            Refusal::Seats { .. } => "too-many-seats",
+            Refusal::OtherPermits { .. } => "other-permits",
+            Refusal::SetOfSemaphores => "set-of-semaphores",
+            Refusal::Ttl(_) => "bad-ttl",
+            Refusal::LongTtl { .. } => "long-ttl",
+            Refusal::TooManyRequests => "too-many-requests",
+            Refusal::Taken => "taken",
+            Refusal::TimedOut => "timed-out",
+            Refusal::Full => "full",
+            Refusal::TooManySessions => "too-many-sessions",
+            Refusal::Busy => "busy",
+            Refusal::Behind(_) => "member-behind",
+            Refusal::Silent(_) => "member-silent",
+            Refusal::NotReady(_) => "not-ready",
+            Refusal::Exhausted(_) => "fences-exhausted",
+            Refusal::Expelled(_) => "expelled",
+            Refusal::Excluded(_) => "excluded",
+            Refusal::Stopped => "stopped",
+            Refusal::UnknownSession => "unknown-session",
+        }
+    }
+
+    /// What it means for whoever asked.
+    pub fn class(&self) -> Class {
+        match self {
+            Refusal::Name(_)
+            | Refusal::NoNames
+            | Refusal::TooManyNames(_)
+            | Refusal::Permits(_)
+            | Refusal::Seats { .. }
+            | Refusal::OtherPermits { .. }
+            | Refusal::SetOfSemaphores
+            | Refusal::Ttl(_)
+            | Refusal::LongTtl { .. }
+            | Refusal::TooManyRequests => Class::Input,
+            Refusal::Taken => Class::Taken,
+            Refusal::TimedOut => Class::TimedOut,
+            Refusal::Full
+            | Refusal::TooManySessions
+            | Refusal::Busy
+            | Refusal::Behind(_)
+            | Refusal::Silent(_)
+            | Refusal::NotReady(_)
+            | Refusal::Exhausted(_)
+            | Refusal::Expelled(_)
+            | Refusal::Excluded(_)
+            | Refusal::Stopped => Class::Unavailable,
+            Refusal::UnknownSession => Class::Gone,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Class::Input => "input",
+            Class::Taken => "taken",
+            Class::TimedOut => "timed-out",
+            Class::Unavailable => "unavailable",
+            Class::Gone => "gone",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+    use alloc::string::ToString;
+
+    use super::*;
+
+    fn all() -> [Refusal; 23] {
+        let name = || "a".to_string();
+        let time = Duration::from_secs(1);
+        [
+            Refusal::Name(NameError::Empty),
+            Refusal::NoNames,
+            Refusal::TooManyNames(300),
+            Refusal::Permits(0),
+            Refusal::Seats { name: name(), permits: 64 },
+            Refusal::OtherPermits { name: name(), permits: 2, other: 3 },
+            Refusal::SetOfSemaphores,
+            Refusal::Ttl(time),
+            Refusal::LongTtl { ttl: time, most: time },
+            Refusal::TooManyRequests,
+            Refusal::Taken,
+            Refusal::TimedOut,
+            Refusal::Full,
+            Refusal::TooManySessions,
+            Refusal::Busy,
+            Refusal::Behind(name()),
+            Refusal::Silent(name()),
+            Refusal::NotReady(name()),
+            Refusal::Exhausted(name()),
+            Refusal::Expelled("why".to_string()),
+            Refusal::Excluded(name()),
+            Refusal::Stopped,
+            Refusal::UnknownSession,
+        ]
+    }
+
+    #[test]
+    fn every_refusal_has_a_code_of_its_own_and_no_text_names_a_flag() {
+        let codes: BTreeSet<&str> = all().iter().map(Refusal::code).collect();
+        assert_eq!(codes.len(), all().len());
+        for refusal in all() {
+            assert!(!refusal.to_string().contains("--"), "{refusal}");
+        }
+    }
+}

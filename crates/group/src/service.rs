@@ -1,0 +1,298 @@
+//! The one service behind every interface: sessions, requests and holds, lists and status.
+//!
+//! A [`Service`] is all that a member decides beside its locks: whether it grants at all, who may ask
+//! for what and for how long, and what it tells the other members. It is a plain value. Every method
+//! is one input; what follows is pushed into a buffer of [`Output`]s. The locks themselves are in
+//! [shards](crate::Shard), which the driver may step without the service; the service reaches them
+//! through its [`Host`].
+//!
+//! What to read first: [`acquire`](Service::acquire) in `acquiring.rs`.
+
+mod acquiring;
+mod crashes;
+mod group;
+mod sessions;
+mod telling;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+use catraca_core::Claim;
+
+use crate::detector::Detector;
+use crate::driver::{Driver, Outputs, Place, Settled, Timer};
+use crate::listing::Page;
+use crate::lock::Owner;
+use crate::question::{Answer, Question};
+use crate::refusal::Refusal;
+use crate::request::{Hold, Origin, Request, RequestId, State};
+use crate::session::{Over, Session, SessionId, Who};
+use crate::shard::{Ask, Asked, Key, Shard};
+use crate::time::Time;
+use crate::view::View;
+pub use telling::Health;
+
+/// What a service runs on: a driver, and the shards of its member.
+pub trait Host: Driver {
+    /// Asks a shard; see [`Shard::acquire`].
+    fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal>;
+
+    /// See [`Shard::release`].
+    fn release(&mut self, place: Place);
+
+    /// Takes one of those, in order, whose part of a request has come to the end of waiting.
+    fn settled(&mut self) -> Option<Settled>;
+
+    /// See [`Shard::is_free_here`].
+    fn is_free_here(&mut self, key: Key<'_>) -> bool;
+
+    /// Whether a client of this member is inside what `key` names; of a set, inside a part of it.
+    fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool;
+
+    /// Shows every shard, one after the other.
+    fn look(&mut self, at: &mut dyn FnMut(&Shard));
+
+    /// Lets every shard step, one after the other.
+    fn step_all(&mut self, step: &mut dyn FnMut(&mut Shard, &mut Outputs<'_>));
+
+    /// The members that take no messages any more, one bit each.
+    fn full(&self) -> u64;
+}
+
+/// What a client's session is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A request was granted, with a fence for each name.
+    Granted {
+        /// The client's number for the request.
+        request: u32,
+        /// The fences.
+        fences: Vec<u64>,
+    },
+    /// A request was not granted, and will not be.
+    Refused {
+        /// The client's number for the request.
+        request: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// What a request held is free.
+    Released {
+        /// The client's number for the request.
+        request: u32,
+    },
+    /// The session is over.
+    Over(Over),
+}
+
+/// What follows from an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A question to another member.
+    Ask(usize, u64, Question),
+    /// The answer to another member's question.
+    Answer(usize, u64, Answer),
+    /// A message of the detector to another member.
+    Detect(usize, Vec<u8>),
+    /// Something to tell the client of a session.
+    Notice(Owner, Notice),
+    /// A request of the program itself was granted, with a fence for each name, or not.
+    Settled(RequestId, Result<Vec<u64>, Refusal>),
+    /// What the program itself holds by this request is lost.
+    Lost(RequestId),
+    /// The page that somebody of this member has asked for.
+    Page(u64, Page),
+    /// From now on the member grants locks.
+    Ready,
+    /// The member does not belong to its group any more, and why.
+    Expelled(String),
+    /// This member is taken for crashed from now on.
+    Suspected(usize),
+    /// This member takes ours for crashed, and the group goes on without it.
+    Excluded(usize),
+    /// Something happened that cannot happen in a correct run.
+    Anomaly(&'static str),
+}
+
+/// Another member, as this one knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Peer {
+    /// Which run of it has been connected.
+    incarnation: Option<u64>,
+    is_up: bool,
+}
+
+/// Whether the member grants locks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// Not until every other member has been connected: a member of which the others know an earlier
+    /// run would give away what they hold, and any of them tells it so.
+    Gathering,
+    Granting,
+    /// It does not belong to its group any more, and why.
+    Expelled(String),
+    Stopped,
+}
+
+/// A question that has not been answered by everybody.
+#[derive(Clone, Debug)]
+enum Asking {
+    /// On behalf of a request that does not want to wait.
+    IsHeld(RequestId),
+    /// For somebody who wants a list.
+    List(telling::Gathering),
+}
+
+/// All that a member decides beside its locks.
+#[derive(Clone, Debug)]
+pub struct Service {
+    view: Arc<View>,
+    /// Which run of the member this is.
+    incarnation: u64,
+    /// The program that runs the member, as lists show it.
+    program: Who,
+    started: Time,
+    phase: Phase,
+    peers: Vec<Peer>,
+    detector: Option<Detector>,
+    /// The member that takes this one for crashed.
+    excluded_by: Option<usize>,
+    sessions: BTreeMap<Owner, Session>,
+    last_session: u64,
+    requests: BTreeMap<RequestId, Request>,
+    last_request: u64,
+    questions: BTreeMap<u64, Asking>,
+    last_question: u64,
+}
+
+impl Service {
+    /// A member that has just begun.
+    pub fn new(view: Arc<View>, incarnation: u64, program: Who, now: Time) -> Self {
+        let members = view.members.len();
+        let phase = if members == 1 { Phase::Granting } else { Phase::Gathering };
+        let detector = view.has_detector().then(|| Detector::new(view.me, members, view.detector));
+        Service {
+            incarnation,
+            program,
+            started: now,
+            phase,
+            peers: alloc::vec![Peer::default(); members],
+            detector,
+            excluded_by: None,
+            sessions: BTreeMap::new(),
+            last_session: 0,
+            requests: BTreeMap::new(),
+            last_request: 0,
+            questions: BTreeMap::new(),
+            last_question: 0,
+            view,
+        }
+    }
+
+    /// A timer has run out.
+    pub fn run_out(&mut self, timer: Timer, host: &mut dyn Host, out: &mut Vec<Output>) {
+        match timer {
+            Timer::Seat(..) => out.push(Output::Anomaly("a timer of a lock is for its shard")),
+            Timer::Detector(tag) => {
+                if let Some(detector) = &mut self.detector {
+                    let findings = detector.run_out(tag, host);
+                    self.act_on(findings, host, out);
+                }
+            }
+            Timer::Session(owner) => self.expire(owner, host, out),
+            Timer::Request(id) => self.give_up(id, host, out),
+            Timer::Question(number) => self.close_question(number, host, out),
+        }
+        self.absorb(host, out);
+    }
+
+    /// Takes in those whose part of a request has come to the end of waiting.
+    pub fn absorb(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
+        while let Some(settled) = host.settled() {
+            self.settle(settled, host, out);
+        }
+    }
+
+    /// The hold with this id, if there is one.
+    pub fn hold(&self, id: RequestId) -> Option<Hold> {
+        Hold::of(id, self.requests.get(&id)?)
+    }
+
+    /// Every hold of a request, in the order of asking. Holds of callers that wait for their tickets
+    /// themselves are in the shards.
+    pub fn holds(&self) -> impl Iterator<Item = Hold> {
+        self.requests.iter().filter_map(|(&id, request)| Hold::of(id, request))
+    }
+
+    /// Whether nobody has asked for anything that is not released.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.requests.is_empty() && self.questions.is_empty()
+    }
+
+    /// The view.
+    pub fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// Which run of the member this is.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The session that was opened last, if it is open.
+    pub fn last_session(&self) -> Option<SessionId> {
+        self.sessions.get(&Owner(self.last_session)).map(|session| session.id)
+    }
+
+    /// Begins a new view: the other members are those of the view, and have yet to be connected.
+    pub(crate) fn change_view(&mut self, view: Arc<View>) {
+        self.peers = alloc::vec![Peer::default(); view.members.len()];
+        self.detector =
+            view.has_detector().then(|| Detector::new(view.me, view.members.len(), view.detector));
+        self.questions.clear();
+        self.view = view;
+    }
+
+    /// The member stops: nothing is granted any more, and every session is told. What they hold is
+    /// not passed on: whoever holds it has yet to notice.
+    pub fn stop(&mut self, out: &mut Vec<Output>) {
+        self.phase = Phase::Stopped;
+        for (owner, _) in core::mem::take(&mut self.sessions) {
+            out.push(Output::Notice(owner, Notice::Over(Over::Stopping)));
+        }
+        for (id, request) in &self.requests {
+            if request.origin == Origin::Program {
+                out.push(match request.state {
+                    State::Held(_) => Output::Lost(*id),
+                    _ => Output::Settled(*id, Err(Refusal::Stopped)),
+                });
+            }
+        }
+    }
+}
+
+/// Two services are the same if they would do the same; times do not matter.
+impl Hash for Service {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.phase.hash(hasher);
+        self.peers.hash(hasher);
+        self.excluded_by.hash(hasher);
+        self.requests.hash(hasher);
+        for (owner, session) in &self.sessions {
+            (owner, &session.requests).hash(hasher);
+        }
+        for (number, asking) in &self.questions {
+            let request = match asking {
+                Asking::IsHeld(request) => Some(request),
+                Asking::List(_) => None,
+            };
+            (number, request).hash(hasher);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Asking for locks, on behalf of anybody.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use super::{Asking, Host, Notice, Output, Phase, Service};
+use crate::driver::{Outcome, Settled, Timer};
+use crate::question::Question;
+use crate::refusal::Refusal;
+use crate::request::{Acquire, Origin, Request, RequestId, State};
+use crate::shard::Ask;
+
+impl Service {
+    /// Asks for locks. What comes of it is told by a [`Notice`] or [`Output::Settled`], which may be
+    /// among the outputs already; a request that is refused at once leaves nothing behind.
+    pub fn acquire(
+        &mut self,
+        origin: Origin,
+        asked: Acquire,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<RequestId, Refusal> {
+        let limit = asked.wait.limit();
+        match &self.phase {
+            Phase::Stopped => return Err(Refusal::Stopped),
+            Phase::Expelled(why) => return Err(Refusal::Expelled(why.clone())),
+            Phase::Gathering | Phase::Granting => {}
+        }
+        let request = Request::new(origin, asked, &self.view)?;
+        self.check_exclusion(&request)?;
+        self.last_request += 1;
+        let id = RequestId(NonZeroU64::new(self.last_request).unwrap_or(NonZeroU64::MIN));
+        self.requests.insert(id, request);
+        if self.phase == Phase::Granting
+            && let Err(why) = self.begin(id, host)
+        {
+            self.withdraw(id, host);
+            return Err(why);
+        }
+        self.progress(id, host, out);
+        if let Some(limit) = limit
+            && self.is_waiting(id)
+        {
+            host.set_timer(Timer::Request(id), Some(limit));
+        }
+        Ok(id)
+    }
+
+    /// A request takes its first step: from now on it waits in queues.
+    fn begin(&mut self, id: RequestId, host: &mut dyn Host) -> Result<(), Refusal> {
+        let Some(request) = self.requests.get(&id) else { return Ok(()) };
+        if request.refuses {
+            // Nothing of this request is held yet: these are others.
+            let permits = request.permits;
+            let is_taken = request.parts.iter().any(|part| match &part.set {
+                Some(set) => host.is_held(part.key(permits), Some(&set.claim)),
+                None => !host.is_free_here(part.key(permits)),
+            });
+            if is_taken {
+                return Err(Refusal::Taken);
+            }
+        }
+        self.ask_next(id, host)
+    }
+
+    /// Asks for the parts of a request, one after the other, until it has to wait for one or has all.
+    fn ask_next(&mut self, id: RequestId, host: &mut dyn Host) -> Result<(), Refusal> {
+        loop {
+            let Some(request) = self.requests.get_mut(&id) else { return Ok(()) };
+            let Some(part) = request.next() else {
+                request.state = State::Held(host.now());
+                return Ok(());
+            };
+            let owner = request.origin.owner();
+            let (set, full) = (part.set.clone(), host.full());
+            let ask = Ask { owner, request: Some(id), set, full };
+            let asked = host.acquire(part.key(request.permits), ask)?;
+            match asked.fence {
+                Some(fence) => request.advance(asked.place, fence),
+                None => {
+                    request.state = State::Waiting(asked.place);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Says what has become of a request that has just taken a step.
+    fn progress(&mut self, id: RequestId, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let Some(request) = self.requests.get(&id) else { return };
+        match request.state {
+            State::Queued => {}
+            State::Waiting(_) => {
+                if request.refuses && request.question.is_none() && request.permits == 1 {
+                    self.ask_whether_held(id, out);
+                }
+            }
+            State::Held(_) => {
+                let (origin, fences) = (request.origin, request.fences());
+                host.set_timer(Timer::Request(id), None);
+                self.forget_question(id);
+                out.push(answer(origin, id, Ok(fences)));
+            }
+        }
+    }
+
+    /// Asks the other members whether somebody there is inside.
+    ///
+    /// A semaphore is not asked about: members are not counted at one instant, so their counts could
+    /// not be added up.
+    fn ask_whether_held(&mut self, id: RequestId, out: &mut Vec<Output>) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        self.last_question += 1;
+        request.question = Some(self.last_question);
+        self.questions.insert(self.last_question, Asking::IsHeld(id));
+        for member in self.view.others().filter(|&member| self.peers[member].is_up) {
+            let question = Question::IsHeld(request.names.clone());
+            out.push(Output::Ask(member, self.last_question, question));
+        }
+    }
+
+    /// Another member has said whether somebody there is inside what a request asks for.
+    pub(super) fn is_held_elsewhere(
+        &mut self,
+        id: RequestId,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        // Whoever is inside by the time that the answer is read is not sent away.
+        if self.is_waiting(id) {
+            self.refuse(id, Refusal::Taken, host, out);
+        }
+    }
+
+    /// A part of a request has come to the end of waiting.
+    pub(super) fn settle(&mut self, settled: Settled, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let Settled { place, request, outcome } = settled;
+        let Some(id) = request else { return };
+        let expected = |request: &&mut Request| request.state == State::Waiting(place);
+        let Some(request) = self.requests.get_mut(&id).filter(expected) else {
+            // It was taken back meanwhile.
+            if let Outcome::Granted(_) = outcome {
+                host.release(place);
+            }
+            return;
+        };
+        let fence = match outcome {
+            Outcome::Granted(fence) => fence,
+            Outcome::Refused(why) => return self.refuse(id, *why, host, out),
+        };
+        request.advance(place, fence);
+        request.state = State::Queued;
+        let request = &self.requests[&id];
+        let next = self.check_exclusion(request).and_then(|()| self.ask_next(id, host));
+        match next {
+            Ok(()) => self.progress(id, host, out),
+            Err(why) => self.refuse(id, why, host, out),
+        }
+    }
+
+    /// What was granted to an excluded member may be somebody else's already.
+    pub(super) fn check_exclusion(&self, request: &Request) -> Result<(), Refusal> {
+        match self.exclusion() {
+            Some(why) if request.listens(&self.view) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// The patience of a request is over.
+    pub(super) fn give_up(&mut self, id: RequestId, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let Some(request) = self.requests.get(&id) else { return };
+        if !self.is_waiting(id) {
+            return;
+        }
+        let usual = if request.refuses { Refusal::Taken } else { Refusal::TimedOut };
+        let missing = self.missing().filter(|_| request.refuses).map(Refusal::Silent);
+        let why = self.not_ready().or(missing).unwrap_or(usual);
+        self.refuse(id, why, host, out);
+    }
+
+    fn is_waiting(&self, id: RequestId) -> bool {
+        let request = self.requests.get(&id);
+        request.is_some_and(|request| !matches!(request.state, State::Held(_)))
+    }
+
+    /// Ends a request that is not granted.
+    pub(super) fn refuse(
+        &mut self,
+        id: RequestId,
+        why: Refusal,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        if let Some(request) = self.withdraw(id, host) {
+            if let Origin::Session(owner, number) = request.origin
+                && let Some(session) = self.sessions.get_mut(&owner)
+            {
+                session.requests.remove(&number);
+            }
+            out.push(answer(request.origin, id, Err(why)));
+        }
+    }
+
+    /// Takes a request back, or releases what it holds. Returns false if there is none.
+    pub fn release(&mut self, id: RequestId, host: &mut dyn Host, out: &mut Vec<Output>) -> bool {
+        let is_known = self.withdraw(id, host).is_some();
+        self.absorb(host, out);
+        is_known
+    }
+
+    /// A request is no more, and everything that it held or awaited is given back.
+    pub(super) fn withdraw(&mut self, id: RequestId, host: &mut dyn Host) -> Option<Box<Request>> {
+        let request = self.requests.remove(&id)?;
+        if let Some(question) = request.question {
+            self.questions.remove(&question);
+        }
+        host.set_timer(Timer::Request(id), None);
+        for place in request.places() {
+            host.release(place);
+        }
+        Some(Box::new(request))
+    }
+
+    fn forget_question(&mut self, id: RequestId) {
+        let question = self.requests.get_mut(&id).and_then(|request| request.question.take());
+        if let Some(question) = question {
+            self.questions.remove(&question);
+        }
+    }
+
+    /// Requests that came before the member granted anything take their first step, in order.
+    pub(super) fn begin_queued(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let is_queued = |request: &Request| request.state == State::Queued;
+        let queued = self.requests.iter().filter(|(_, request)| is_queued(request));
+        let queued: Vec<RequestId> = queued.map(|(&id, _)| id).collect();
+        for id in queued {
+            match self.begin(id, host) {
+                Ok(()) => self.progress(id, host, out),
+                Err(why) => self.refuse(id, why, host, out),
+            }
+        }
+    }
+}
+
+/// What whoever made a request is told.
+fn answer(origin: Origin, id: RequestId, result: Result<Vec<u64>, Refusal>) -> Output {
+    match (origin, result) {
+        (Origin::Program, result) => Output::Settled(id, result),
+        (Origin::Session(owner, request), Ok(fences)) => {
+            Output::Notice(owner, Notice::Granted { request, fences })
+        }
+        (Origin::Session(owner, request), Err(why)) => {
+            Output::Notice(owner, Notice::Refused { request, why })
+        }
+    }
+}

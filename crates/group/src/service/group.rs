@@ -1,0 +1,176 @@
+//! The other members: who is connected, and what they say.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use super::{Asking, Host, Output, Phase, Service};
+use crate::question::{Answer, PeerMessage, Question};
+use crate::refusal::Refusal;
+use crate::request::{self, RequestId};
+use crate::status::Readiness;
+
+impl Service {
+    /// There is a connection to this run of another member. When every member has been connected,
+    /// the group begins.
+    pub fn link_up(
+        &mut self,
+        member: usize,
+        incarnation: u64,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let peer = &mut self.peers[member];
+        (peer.incarnation, peer.is_up) = (Some(incarnation), true);
+        if self.phase != Phase::Gathering || self.absent().next().is_some() {
+            return;
+        }
+        self.phase = Phase::Granting;
+        out.push(Output::Ready);
+        if let Some(detector) = &mut self.detector {
+            let findings = detector.begin(host);
+            self.act_on(findings, host, out);
+        }
+        self.begin_queued(host, out);
+        self.absorb(host, out);
+    }
+
+    /// The connection to another member is gone. Whatever it was asked, it does not answer.
+    pub fn link_down(&mut self, member: usize, host: &mut dyn Host, out: &mut Vec<Output>) {
+        self.peers[member].is_up = false;
+        self.no_answer_from(member, host, out);
+    }
+
+    /// Another member has said that this one does not belong to the group any more.
+    pub fn expel(&mut self, why: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
+        if self.phase != Phase::Gathering {
+            return;
+        }
+        self.phase = Phase::Expelled(why.into());
+        out.push(Output::Expelled(why.into()));
+        let waiting: Vec<RequestId> = self.requests.keys().copied().collect();
+        for id in waiting {
+            self.refuse(id, Refusal::Expelled(why.into()), host, out);
+        }
+    }
+
+    /// Another member says something, though not to a lock.
+    pub fn hear(
+        &mut self,
+        member: usize,
+        message: PeerMessage<'_>,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let epoch = match &message {
+            PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Detector { epoch, .. }
+            | PeerMessage::Ask { epoch, .. }
+            | PeerMessage::Answer { epoch, .. } => *epoch,
+        };
+        if epoch != self.view.epoch {
+            return out.push(Output::Anomaly("a message came from another view"));
+        }
+        match message {
+            PeerMessage::Step(_) => {
+                out.push(Output::Anomaly("a message of a lock is for its shard"));
+            }
+            PeerMessage::Detector { body, .. } => match &mut self.detector {
+                Some(detector) => {
+                    let findings = detector.hear(member, body, host);
+                    self.act_on(findings, host, out);
+                }
+                None => out.push(Output::Anomaly("a detector speaks to a member that has none")),
+            },
+            PeerMessage::Ask { number, question, .. } => {
+                out.push(match self.reply(question, host) {
+                    Some(answer) => Output::Answer(member, number, answer),
+                    None => Output::Anomaly("a question came that cannot be asked"),
+                });
+            }
+            PeerMessage::Answer { number, answer, .. } => {
+                self.take_answer(member, number, answer, host, out);
+            }
+        }
+        self.absorb(host, out);
+    }
+
+    /// The answer to another member's question; nothing if it cannot be asked.
+    fn reply(&self, question: Question, host: &mut dyn Host) -> Option<Answer> {
+        match question {
+            Question::IsHeld(names) => {
+                let parts = request::parts(&names, 1, &self.view).ok()?;
+                let is_held = parts
+                    .iter()
+                    .any(|part| host.is_held(part.key(1), part.set.as_ref().map(|set| &set.claim)));
+                Some(Answer::IsHeld(is_held))
+            }
+            Question::List(query) => Some(Answer::List(self.page_here(&query, host))),
+        }
+    }
+
+    fn take_answer(
+        &mut self,
+        member: usize,
+        number: u64,
+        answer: Answer,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        // An answer to another question comes too late, or makes no difference.
+        let is_done = match (self.questions.get_mut(&number), answer) {
+            (Some(Asking::IsHeld(id)), Answer::IsHeld(true)) => {
+                let id = *id;
+                self.is_held_elsewhere(id, host, out);
+                false
+            }
+            (Some(Asking::List(gathering)), Answer::List(page)) => gathering.answer(member, page),
+            _ => false,
+        };
+        if is_done {
+            self.close_question(number, host, out);
+        }
+    }
+
+    /// Which members have never been connected.
+    pub(super) fn absent(&self) -> impl Iterator<Item = &str> {
+        let absent = self.view.others().filter(|&member| self.peers[member].incarnation.is_none());
+        absent.map(|member| self.view.members[member].name.as_str())
+    }
+
+    /// A member that is not connected, if there is one.
+    pub(super) fn missing(&self) -> Option<String> {
+        let missing = self.view.others().find(|&member| !self.peers[member].is_up)?;
+        Some(self.view.members[missing].name.clone())
+    }
+
+    /// Which run of another member has been connected, if any.
+    pub fn incarnation_of(&self, member: usize) -> Option<u64> {
+        self.peers[member].incarnation
+    }
+
+    /// Why nothing is granted, if the group has not begun.
+    pub(super) fn not_ready(&self) -> Option<Refusal> {
+        if self.phase != Phase::Gathering {
+            return None;
+        }
+        let absent: Vec<String> = self.absent().map(|name| format!("'{name}'")).collect();
+        Some(Refusal::NotReady(absent.join(", ")))
+    }
+
+    /// Whether the member grants locks.
+    pub fn readiness(&self) -> Readiness {
+        match (&self.phase, self.excluded_by) {
+            (Phase::Gathering, _) => Readiness::Waiting(self.absent().map(String::from).collect()),
+            (Phase::Expelled(why), _) => Readiness::Expelled(why.clone()),
+            (_, Some(by)) => Readiness::Excluded(self.view.members[by].name.clone()),
+            (Phase::Granting | Phase::Stopped, None) => Readiness::Ready,
+        }
+    }
+
+    /// The id of the next request.
+    pub(super) fn next_request(&self) -> RequestId {
+        RequestId(NonZeroU64::MIN.saturating_add(self.last_request))
+    }
+}

@@ -1,0 +1,187 @@
+//! Sessions of clients in other processes.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Host, Notice, Output, Service};
+use crate::driver::Timer;
+use crate::lock::Owner;
+use crate::refusal::Refusal;
+use crate::request::{Acquire, Hold, Origin};
+use crate::session::{
+    MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, Session, SessionId, TTL_RANGE, Who,
+};
+
+impl Service {
+    /// Opens a session. With a time to live it ends by itself unless it is renewed; without one it
+    /// ends with its connection. `secret` comes from a source that nobody can guess.
+    pub fn open(
+        &mut self,
+        who: Who,
+        ttl: Option<Duration>,
+        secret: [u8; 16],
+        host: &mut dyn Host,
+    ) -> Result<SessionId, Refusal> {
+        if let Some(ttl) = ttl.filter(|ttl| !TTL_RANGE.contains(ttl)) {
+            return Err(Refusal::Ttl(ttl));
+        }
+        if self.phase == super::Phase::Stopped {
+            return Err(Refusal::Stopped);
+        }
+        if self.sessions.len() >= MOST_SESSIONS {
+            return Err(Refusal::TooManySessions);
+        }
+        self.last_session += 1;
+        let id = SessionId::new(self.incarnation, self.last_session, secret);
+        let owner = Owner(id.number);
+        self.sessions.insert(owner, Session::new(id, who, ttl, host.now()));
+        if ttl.is_some() {
+            host.set_timer(Timer::Session(owner), ttl);
+        }
+        Ok(id)
+    }
+
+    /// Goes on with a session whose connection broke. What it holds is told again: the client knows
+    /// what it knows.
+    pub fn resume(
+        &mut self,
+        id: SessionId,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<Owner, Over> {
+        let owner = Owner(id.number);
+        if self.sessions.get(&owner).is_none_or(|session| session.id != id) {
+            return Err(Over::Unknown);
+        }
+        self.renew(owner, host)?;
+        let requests = &self.sessions[&owner].requests;
+        for (&request, id) in requests {
+            if let Some(Hold { fences, .. }) = self.hold(*id) {
+                out.push(Output::Notice(owner, Notice::Granted { request, fences }));
+            }
+        }
+        Ok(owner)
+    }
+
+    /// Renews a session. It may be too late, although nobody has noticed yet.
+    pub fn renew(&mut self, owner: Owner, host: &mut dyn Host) -> Result<(), Over> {
+        let now = host.now();
+        match self.sessions.get_mut(&owner) {
+            Some(session) if now < session.deadline => {
+                session.renew(now);
+                if session.ttl.is_some() {
+                    host.set_timer(Timer::Session(owner), session.ttl);
+                }
+                Ok(())
+            }
+            Some(_) => Err(Over::Expired),
+            None => Err(Over::Unknown),
+        }
+    }
+
+    /// A session asks for locks. It is told what comes of it.
+    pub fn request(
+        &mut self,
+        owner: Owner,
+        number: u32,
+        asked: Acquire,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get(&owner) else { return };
+        if let Some(&known) = session.requests.get(&number) {
+            // Asked again after a connection broke. What was said then may not have come.
+            if let Some(Hold { fences, .. }) = self.hold(known) {
+                out.push(Output::Notice(owner, Notice::Granted { request: number, fences }));
+            }
+            return;
+        }
+        let checked = match session.ttl {
+            _ if session.requests.len() >= MOST_REQUESTS => Err(Refusal::TooManyRequests),
+            _ if self.requests.len() >= MOST_REQUESTS_IN_ALL => Err(Refusal::Busy),
+            Some(ttl) => self.check_ttl(ttl, &asked),
+            None => Ok(()),
+        };
+        // The answer may be among the outputs of asking: the session must know of the request then.
+        let next = self.next_request();
+        if let (Ok(()), Some(session)) = (&checked, self.sessions.get_mut(&owner)) {
+            session.requests.insert(number, next);
+        }
+        let origin = Origin::Session(owner, number);
+        if let Err(why) = checked.and_then(|()| self.acquire(origin, asked, host, out).map(drop)) {
+            if let Some(session) = self.sessions.get_mut(&owner) {
+                session.requests.remove(&number);
+            }
+            out.push(Output::Notice(owner, Notice::Refused { request: number, why }));
+        }
+        self.absorb(host, out);
+    }
+
+    /// What the group gives away when it takes this member for crashed must not be used any more
+    /// then, and the client finds out by its time to live.
+    fn check_ttl(&self, ttl: Duration, asked: &Acquire) -> Result<(), Refusal> {
+        let Some(detector) = &self.detector else { return Ok(()) };
+        let most = detector.config.timeout;
+        let view = &self.view;
+        let listens = |name: &str| view.listens(view.namespace(name), asked.permits);
+        match ttl > most && asked.names.iter().any(|name| listens(name)) {
+            true => Err(Refusal::LongTtl { ttl, most }),
+            false => Ok(()),
+        }
+    }
+
+    /// A session takes a request back, or releases what it was granted.
+    pub fn release_request(
+        &mut self,
+        owner: Owner,
+        number: u32,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&owner) else { return };
+        if let Some(id) = session.requests.remove(&number) {
+            self.withdraw(id, host);
+        }
+        // Before whoever gets it next is told.
+        out.push(Output::Notice(owner, Notice::Released { request: number }));
+        self.absorb(host, out);
+    }
+
+    /// Ends a session: everything is given back.
+    pub fn close(&mut self, owner: Owner, host: &mut dyn Host, out: &mut Vec<Output>) {
+        self.end(owner, Over::Closed, host, out);
+        self.absorb(host, out);
+    }
+
+    /// The connection of a session is gone. It goes on without if it has a time to live.
+    pub fn disconnect(&mut self, owner: Owner, host: &mut dyn Host, out: &mut Vec<Output>) {
+        if self.sessions.get(&owner).is_some_and(|session| session.ttl.is_none()) {
+            self.close(owner, host, out);
+        }
+    }
+
+    /// The time of a session may be over: it may also have been renewed meanwhile.
+    pub(super) fn expire(&mut self, owner: Owner, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let Some(session) = self.sessions.get(&owner) else { return };
+        let now = host.now();
+        if now < session.deadline {
+            return host.set_timer(Timer::Session(owner), Some(session.deadline.since(now)));
+        }
+        self.end(owner, Over::Expired, host, out);
+    }
+
+    pub(super) fn end(
+        &mut self,
+        owner: Owner,
+        why: Over,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.remove(&owner) else { return };
+        host.set_timer(Timer::Session(owner), None);
+        for id in session.requests.into_values() {
+            self.withdraw(id, host);
+        }
+        out.push(Output::Notice(owner, Notice::Over(why)));
+    }
+}

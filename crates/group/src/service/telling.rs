@@ -1,0 +1,238 @@
+//! What a member tells about itself and its locks.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{Asking, Host, Output, Service};
+use crate::driver::Timer;
+use crate::listing::{Line, LineKey, Page, PageBuilder, Query, Selection};
+use crate::lock::{Lock, Owner, Set};
+use crate::question::{ANSWER_TIME, Question};
+use crate::session::Who;
+use crate::status::{DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, Status};
+use crate::time::Time;
+use crate::view::{Member, Namespace};
+
+/// A list of the whole group, of which some parts have yet to come.
+#[derive(Clone, Debug)]
+pub(super) struct Gathering {
+    /// Who asked for it.
+    asker: u64,
+    page: PageBuilder,
+    /// The members that have not answered.
+    waiting: BTreeSet<usize>,
+}
+
+impl Gathering {
+    /// A member has answered. Returns whether all have.
+    pub(super) fn answer(&mut self, member: usize, page: Page) -> bool {
+        if self.waiting.remove(&member) {
+            self.page.merge(page);
+        }
+        self.waiting.is_empty()
+    }
+}
+
+/// What a driver knows of a member beside the service.
+pub struct Health<'a> {
+    /// The group's name.
+    pub group: &'a str,
+    /// The link to each member.
+    pub links: &'a mut dyn FnMut(usize) -> LinkStatus,
+    /// What came that cannot come in a correct run.
+    pub anomalies: u64,
+}
+
+impl Service {
+    /// Asks for a page of who holds and who waits. `asker` gets it by [`Output::Page`], which may be
+    /// among the outputs already.
+    pub fn list(&mut self, asker: u64, query: Query, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let mut page = PageBuilder::new(&query);
+        page.merge(self.page_here(&query, host));
+        let mut waiting = BTreeSet::new();
+        if query.whole_group {
+            for member in self.view.others() {
+                if self.peers[member].is_up {
+                    waiting.insert(member);
+                } else {
+                    page.silent(self.view.members[member].name.clone());
+                }
+            }
+        }
+        if waiting.is_empty() {
+            return out.push(Output::Page(asker, page.finish()));
+        }
+        self.last_question += 1;
+        let number = self.last_question;
+        let theirs = Query { whole_group: false, ..query };
+        for &member in &waiting {
+            out.push(Output::Ask(member, number, Question::List(theirs.clone())));
+        }
+        self.questions.insert(number, Asking::List(Gathering { asker, page, waiting }));
+        host.set_timer(Timer::Question(number), Some(ANSWER_TIME));
+    }
+
+    /// Nobody waits for the answers to a question any more.
+    pub(super) fn close_question(
+        &mut self,
+        number: u64,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(Asking::List(gathering)) = self.questions.remove(&number) else { return };
+        host.set_timer(Timer::Question(number), None);
+        let Gathering { asker, mut page, waiting } = gathering;
+        for member in waiting {
+            page.silent(self.view.members[member].name.clone());
+        }
+        out.push(Output::Page(asker, page.finish()));
+    }
+
+    /// A member will not answer what it was asked.
+    pub(super) fn no_answer_from(
+        &mut self,
+        member: usize,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let name = &self.view.members[member].name;
+        let mut done = Vec::new();
+        for (&number, asking) in &mut self.questions {
+            if let Asking::List(gathering) = asking
+                && gathering.waiting.remove(&member)
+            {
+                gathering.page.silent(name.clone());
+                if gathering.waiting.is_empty() {
+                    done.push(number);
+                }
+            }
+        }
+        for number in done {
+            self.close_question(number, host, out);
+        }
+    }
+
+    /// Who holds and who waits at this member.
+    pub(super) fn page_here(&self, query: &Query, host: &mut dyn Host) -> Page {
+        let now = host.now();
+        let node = &self.view.own().name;
+        let mut page = PageBuilder::new(query);
+        host.look(&mut |shard| {
+            for lock in shard.locks().filter(|lock| lock.is_used_here()) {
+                self.offer(lock, query, node, now, &mut page);
+            }
+        });
+        page.finish()
+    }
+
+    /// Offers every holder and waiter of a lock to a page.
+    fn offer(&self, lock: &Lock, query: &Query, node: &str, now: Time, page: &mut PageBuilder) {
+        let holds = lock.holds().map(|hold| {
+            let (ticket, fence) = (hold.ticket, Some(hold.fence.0));
+            (0, ticket, fence, hold.since, &hold.asker)
+        });
+        let waiters = (1..)
+            .zip(lock.waiters())
+            .map(|(place, (ticket, waiter))| (place, ticket, None, waiter.since, &waiter.asker));
+        for (place, ticket, fence, since, asker) in holds.chain(waiters) {
+            let mut offer = |name: &str| {
+                if !query.names.includes(name) || !page.wants(name) {
+                    return;
+                }
+                let (name, node) = (name.to_string(), node.to_string());
+                let key = LineKey { name, permits: lock.permits, place, node, ticket };
+                let Who { label, pid, host } = self.who(asker.owner);
+                let millis = now.millis_since(since);
+                page.offer(Line { key, fence, label, pid, host, millis });
+            };
+            match &asker.set {
+                Some(set) => {
+                    let Set { names, .. } = &**set;
+                    names.iter().for_each(|name| offer(name));
+                }
+                None => offer(&lock.name),
+            }
+        }
+    }
+
+    /// Who holds and who waits for one lock at this member.
+    pub fn inspect(&self, name: &str, host: &mut dyn Host) -> Page {
+        let names = Selection::Name(name.to_string());
+        self.page_here(&Query { names, limit: u32::MAX, ..Query::default() }, host)
+    }
+
+    /// Who a client is.
+    fn who(&self, owner: Owner) -> Who {
+        self.sessions.get(&owner).map_or_else(|| self.program.clone(), |it| it.who.clone())
+    }
+
+    /// How this member is doing.
+    pub fn status(&self, health: Health<'_>, host: &mut dyn Host) -> Status {
+        let (now, view) = (host.now(), &self.view);
+        let mut sizes = [0; 3];
+        let mut counts = [0; 4];
+        // Every namespace with its own algorithm, and with that of its semaphores if it has any.
+        let own = |(index, namespace): (usize, &Namespace)| (index, namespace.algorithm.clone());
+        let mut by_kind: BTreeMap<(usize, String), BTreeMap<&'static str, u64>> =
+            view.namespaces.iter().enumerate().map(|it| (own(it), BTreeMap::new())).collect();
+        host.look(&mut |shard| {
+            let more = shard.counts();
+            let more = [more.grants, more.handovers, more.messages, more.arrived];
+            sizes.iter_mut().zip(shard.sizes()).for_each(|(sum, more)| *sum += more);
+            counts.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            for ((namespace, algorithm), messages) in shard.messages() {
+                let sum = by_kind.entry((namespace, algorithm.to_string())).or_default();
+                for (kind, count) in messages {
+                    *sum.entry(kind).or_default() += count;
+                }
+            }
+        });
+        let suspects = self.detector.as_ref().map(|detector| &detector.suspects);
+        let member = |(index, member): (usize, &Member)| MemberStatus {
+            name: member.name.clone(),
+            address: member.address.clone(),
+            cluster: member.cluster.clone(),
+            link: if index == view.me { LinkStatus::Itself } else { (health.links)(index) },
+            suspected: suspects
+                .and_then(|suspects| suspects.get(&index))
+                .map(|&since| now.millis_since(since)),
+        };
+        let members = view.members.iter().enumerate().map(member).collect();
+        let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| {
+            let Namespace { pattern, algorithm: own, .. } = &view.namespaces[namespace];
+            NamespaceStatus {
+                pattern: pattern.clone(),
+                semaphores: algorithm != *own,
+                algorithm,
+                messages: counts.into_iter().map(|(kind, sum)| (kind.to_string(), sum)).collect(),
+            }
+        });
+        let [locks, held, waiting] = sizes;
+        let [grants, handovers, messages, arrived] = counts;
+        Status {
+            group: health.group.to_string(),
+            node: view.own().name.clone(),
+            millis: now.millis_since(self.started),
+            epoch: view.epoch.0,
+            readiness: self.readiness(),
+            members,
+            detector: self.detector.as_ref().map(|detector| DetectorStatus {
+                interval: detector.config.interval.as_millis() as u64,
+                timeout: detector.config.timeout.as_millis() as u64,
+                messages: detector.messages,
+                excluded_by: self.excluded_by.map(|by| view.members[by].name.clone()),
+            }),
+            namespaces: namespaces.collect(),
+            locks,
+            held,
+            waiting,
+            sessions: self.sessions.len() as u64,
+            grants,
+            handovers,
+            messages,
+            arrived,
+            anomalies: health.anomalies,
+        }
+    }
+}

@@ -1,0 +1,745 @@
+//! A part of the locks of one member: a plain value, stepped by whoever brings an input.
+//!
+//! Everything that follows from an input happens in one go: the algorithm steps, messages between
+//! seats of this member are delivered at once, messages to other members are given to the driver in
+//! order, and whoever has come to the end of waiting is collected in the [`Outputs`].
+
+mod succession;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+use ahash::RandomState;
+use catraca_core::{Claim, Fence, NodeId, Start};
+use hashbrown::HashTable;
+use serde::{Deserialize, Serialize};
+
+use crate::driver::{
+    Change, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage, Timer,
+};
+use crate::kind::{Kind, Step, Stimulus, kind_of};
+use crate::lock::mutants::{Mutant, Mutation};
+use crate::lock::{Admitted, Asker, Grant, Left, Lock, Owner, Rules, Set, Ticket};
+use crate::refusal::Refusal;
+use crate::request::RequestId;
+use crate::returning::Returning;
+use crate::view::{Seating, View};
+pub use succession::{Held, HeldLock};
+
+/// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// How many may be inside.
+    pub permits: u32,
+}
+
+/// Who asks a shard, and for what.
+#[derive(Debug, Default)]
+pub struct Ask {
+    /// On whose behalf.
+    pub owner: Owner,
+    /// The request that this is a part of; none for a caller that waits for its ticket itself.
+    pub request: Option<RequestId>,
+    /// The names and resources, where clients want sets.
+    pub(crate) set: Option<Box<Set>>,
+    /// The members that take no messages any more, one bit each: nothing is begun that would send
+    /// them one.
+    pub full: u64,
+}
+
+impl Ask {
+    /// A request for one lock, or one permit.
+    pub fn single(owner: Owner, request: Option<RequestId>, full: u64) -> Self {
+        Ask { owner, request, set: None, full }
+    }
+}
+
+/// What came of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Where the asker is.
+    pub place: Place,
+    /// The fence, if it is inside already.
+    pub fence: Option<Fence>,
+}
+
+/// What has become of somebody who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It waits.
+    Waits,
+    /// It is inside.
+    Inside(Fence),
+    /// It is neither: it has left, or was refused.
+    Gone,
+}
+
+/// Counted since the member began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Grants to clients of this member.
+    pub grants: u64,
+    /// Of these, by hand-over from another client here.
+    pub handovers: u64,
+    /// Messages sent to other members.
+    pub messages: u64,
+    /// Messages that came from them.
+    pub arrived: u64,
+}
+
+/// The instances of one namespace with one layout.
+struct Family {
+    namespace: usize,
+    permits: u32,
+    seating: Seating,
+    /// Where the token begins, if the algorithm's tree grows from there.
+    root: NodeId,
+    rules: Rules,
+    /// Whether its algorithm wants to know who has crashed.
+    listens: bool,
+    kind: Box<dyn Kind>,
+}
+
+impl Clone for Family {
+    fn clone(&self) -> Self {
+        Family { kind: self.kind.boxed_clone(), ..*self }
+    }
+}
+
+/// A step between seats of this member that has yet to be made.
+#[derive(Clone, Debug)]
+enum Internal {
+    Deliver { seat: usize, from: NodeId, body: Box<[u8]> },
+    Release { seat: usize },
+}
+
+/// A part of the locks of one member.
+#[derive(Clone)]
+pub struct Shard {
+    view: Arc<View>,
+    hasher: RandomState,
+    handovers: u8,
+    rounds: u8,
+    /// What its locks do wrong, in a mutant.
+    mutation: Option<&'static dyn Mutation>,
+    /// Where the locks are, by the hash of their names.
+    table: HashTable<u32>,
+    locks: Vec<Lock>,
+    /// Places in `locks` whose locks were forgotten.
+    free: Vec<u32>,
+    families: Vec<Family>,
+    tickets: Ticket,
+    /// The members that the detector takes for crashed.
+    suspects: Vec<usize>,
+    /// Who was inside when the view began: instances that are created later begin from it.
+    held: Arc<Held>,
+    /// Who leaves a lock only to ask for it again.
+    pub returning: Returning,
+    step: Step,
+    internal: VecDeque<Internal>,
+    counts: Counts,
+}
+
+impl Shard {
+    /// An empty shard. Whoever makes several for one member gives all of them the same `hasher`.
+    pub fn new(view: Arc<View>, hasher: RandomState, handovers: u8) -> Self {
+        Shard {
+            view,
+            hasher,
+            handovers,
+            rounds: 1,
+            mutation: None,
+            table: HashTable::new(),
+            locks: Vec::new(),
+            free: Vec::new(),
+            families: Vec::new(),
+            tickets: 0,
+            suspects: Vec::new(),
+            held: Arc::default(),
+            returning: Returning::default(),
+            step: Step::default(),
+            internal: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The same with so many rounds in a turn of this member, instead of one: in each of them those who
+    /// wait are served once. All members of a group have as many.
+    pub fn with_rounds(self, rounds: u8) -> Self {
+        Shard { rounds, ..self }
+    }
+
+    /// Its locks are broken in one way from now on.
+    pub(crate) fn mutated(&mut self, mutant: &Mutant) {
+        self.mutation = Some(mutant.mutation);
+    }
+
+    /// Whether nobody here is inside or waits, and nothing has been asked for.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.locks().all(Lock::is_at_rest)
+    }
+
+    /// Asks on behalf of somebody. If it is not inside at once, it waits.
+    #[inline]
+    pub fn acquire(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        ask: Ask,
+        out: &mut Outputs<'_>,
+    ) -> Result<Asked, Refusal> {
+        if let Some(other) = self.other_permits(key, hash) {
+            let (name, permits) = (key.name.to_string(), key.permits);
+            return Err(Refusal::OtherPermits { name, permits, other });
+        }
+        let index = match self.find(key, hash) {
+            Some(index) => index,
+            None if !out.driver.take_room() => return Err(Refusal::Full),
+            None => self.create(key, hash, out).inspect_err(|_| out.driver.give_room(1))?,
+        };
+        if ask.full != 0 {
+            self.check_reach(index, &ask)?;
+        }
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let place = Place { shard: out.shard, lock: index, ticket };
+        let Ask { owner, request, set, .. } = ask;
+        let asker = Asker { owner, request, set };
+        let lock = &mut self.locks[index.0 as usize];
+        if asker.set.is_some() {
+            let now = out.driver.now();
+            lock.join(ticket, asker, now);
+            self.go_on(index, &mut None, out);
+            return Ok(Asked { place, fence: self.come_at_once(place, owner, out) });
+        }
+        let asked = lock.ask_directly();
+        let mut newcomer = Some((ticket, asker));
+        if let Some(seat) = asked {
+            let request = Stimulus::Request(Claim::single());
+            self.drive(index, seat, request, &mut newcomer, out);
+            if let Some(refused) = out.settled.iter().position(|settled| settled.place == place)
+                && let Outcome::Refused(why) = &out.settled[refused].outcome
+            {
+                let why = (**why).clone();
+                out.settled.remove(refused);
+                return Err(why);
+            }
+        }
+        let lock = &mut self.locks[index.0 as usize];
+        if let Some((ticket, asker)) = newcomer {
+            let now = out.driver.now();
+            lock.join(ticket, asker, now);
+            self.returning.asks(index, now);
+            self.tell(index, owner, Change::Waits, out);
+            return Ok(Asked { place, fence: None });
+        }
+        Ok(Asked { place, fence: self.come_at_once(place, owner, out) })
+    }
+
+    /// The fence of somebody who has just asked, if it is inside; it is told by the answer and by
+    /// nothing else.
+    #[inline]
+    fn come_at_once(&mut self, place: Place, owner: Owner, out: &mut Outputs<'_>) -> Option<Fence> {
+        let lock = &self.locks[place.lock.0 as usize];
+        let fence = lock.fence_of(place.ticket);
+        match fence {
+            Some(_) => out.settled.retain(|settled| settled.place != place),
+            None => self.tell(place.lock, owner, Change::Waits, out),
+        }
+        fence
+    }
+
+    /// Whether the request can be begun although some members take no messages any more: it can if
+    /// it sends them none.
+    #[cold]
+    fn check_reach(&mut self, index: LockIndex, ask: &Ask) -> Result<(), Refusal> {
+        let lock = &self.locks[index.0 as usize];
+        let family = &mut self.families[usize::from(lock.kind)];
+        // If all seats are in use here, whoever uses them has sent what is to be sent.
+        let Some(slot) = lock.idle_slot() else { return Ok(()) };
+        let claim = ask.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone());
+        family.kind.foresee(slot, Stimulus::Request(claim), &mut self.step);
+        let seating = Seating { home: lock.home, ..family.seating };
+        let receivers = self.step.sent.iter().filter_map(|sent| seating.place(sent.to));
+        for (member, _) in receivers {
+            if ask.full & 1 << member != 0 && !self.suspects.contains(&member) {
+                return Err(Refusal::Behind(self.view.members[member].name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What has become of whoever is at `place`.
+    pub fn progress(&self, place: Place) -> Progress {
+        let lock = &self.locks[place.lock.0 as usize];
+        match lock.fence_of(place.ticket) {
+            Some(fence) => Progress::Inside(fence),
+            None if lock.is_waiting(place.ticket) => Progress::Waits,
+            None => Progress::Gone,
+        }
+    }
+
+    /// Whoever is at `place` is not wanted any more: it leaves, whether it waits or is inside.
+    #[inline]
+    pub fn release(&mut self, place: Place, out: &mut Outputs<'_>) {
+        let (index, ticket) = (place.lock, place.ticket);
+        if out.driver.is_watched() {
+            self.tell_of_end(place, out);
+        }
+        let lock = &mut self.locks[index.0 as usize];
+        let rules = self.families[usize::from(lock.kind)].rules;
+        let driver = &mut out.driver;
+        let left = match self.mutation {
+            None => lock.leave(ticket, rules, || driver.now()),
+            Some(mutation) => mutation.leave(lock, ticket, rules, driver.now()),
+        };
+        match left {
+            Left::HandedOver(grant) => {
+                self.counts.handovers += 1;
+                self.grant(index, grant, out);
+            }
+            Left::Release(seat) => {
+                self.drive(index, seat, Stimulus::Release, &mut None, out);
+            }
+            Left::NotInside => {
+                match self.mutation {
+                    None => lock.forget(ticket),
+                    Some(mutation) => mutation.forget(lock, ticket),
+                };
+                if rules.sets {
+                    // Others may have waited for nothing but this one.
+                    self.go_on(index, &mut None, out);
+                }
+            }
+        }
+    }
+
+    /// A client is inside.
+    #[inline]
+    fn grant(&mut self, index: LockIndex, grant: Grant, out: &mut Outputs<'_>) {
+        self.counts.grants += 1;
+        let Grant { ticket, request, fence } = grant;
+        let place = Place { shard: out.shard, lock: index, ticket };
+        out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });
+        if out.driver.is_watched() {
+            let holds = &mut self.locks[index.0 as usize].holds();
+            let owner = holds.find(|hold| hold.ticket == ticket).map(|hold| hold.asker.owner);
+            self.tell(index, owner.unwrap_or_default(), Change::Granted(fence), out);
+        }
+    }
+
+    /// Tells whoever watches what happens to a lock.
+    fn tell(&self, index: LockIndex, owner: Owner, change: Change, out: &mut Outputs<'_>) {
+        let lock = &self.locks[index.0 as usize];
+        let key = Key { name: &lock.name, permits: lock.permits };
+        out.driver.event(Event { key, owner, change });
+    }
+
+    /// Tells whoever watches that somebody leaves, or waits no more.
+    fn tell_of_end(&self, place: Place, out: &mut Outputs<'_>) {
+        let lock = &self.locks[place.lock.0 as usize];
+        let held = lock.holds().find(|hold| hold.ticket == place.ticket);
+        let mut waiters = lock.waiters();
+        let waits = waiters.find(|(ticket, _)| *ticket == place.ticket);
+        let (owner, change) = match (held, waits) {
+            (Some(hold), _) => (hold.asker.owner, Change::Released),
+            (None, Some((_, waiter))) => (waiter.asker.owner, Change::GivesUp),
+            (None, None) => return,
+        };
+        self.tell(place.lock, owner, change, out);
+    }
+
+    /// Whether nobody of this member holds or awaits what `key` names.
+    pub fn is_free_here(&self, key: Key<'_>, hash: u64) -> bool {
+        self.find(key, hash).is_none_or(|index| self.locks[index.0 as usize].is_free_here())
+    }
+
+    /// Whether a client of this member is inside what `key` names; of a set, inside a part of
+    /// `claim`.
+    pub fn is_held(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> bool {
+        self.lock(key, hash).is_some_and(|lock| {
+            lock.holds().any(|hold| match (claim, &hold.asker.set) {
+                // Names that share a resource exclude each other.
+                (Some(asked), Some(held)) => asked.overlaps(&held.claim),
+                _ => true,
+            })
+        })
+    }
+
+    /// A message has come from another member.
+    pub fn deliver(
+        &mut self,
+        hash: u64,
+        sender: usize,
+        message: StepMessage<'_>,
+        out: &mut Outputs<'_>,
+    ) {
+        let StepMessage { epoch, key, from, to, body } = message;
+        if epoch != self.view.epoch {
+            return out.anomalies.push("a message came from another view");
+        }
+        let index = match self.find(key, hash) {
+            Some(index) => index,
+            // Nobody may lose a message: the sender's own limit bounds what it begins.
+            None if self.view.can_have(key) => match self.create(key, hash, out) {
+                Ok(index) => index,
+                Err(_) => return out.anomalies.push("a message came for a lock that cannot be"),
+            },
+            None => return out.anomalies.push("a message came for a lock that cannot be"),
+        };
+        let lock = &self.locks[index.0 as usize];
+        let seating = Seating { home: lock.home, ..self.families[usize::from(lock.kind)].seating };
+        let from_there = seating.place(from).is_some_and(|(member, _)| member == sender);
+        match seating.place(to) {
+            Some((member, seat)) if member == self.view.me && from_there => {
+                self.counts.arrived += 1;
+                self.drive(index, seat, Stimulus::Deliver { from, bytes: body }, &mut None, out);
+            }
+            _ => out.anomalies.push("a message came for a seat that does not exist"),
+        }
+    }
+
+    /// A timer has run out.
+    pub fn run_out(&mut self, timer: SeatTimer, out: &mut Outputs<'_>) {
+        let SeatTimer { epoch, lock, seat, tag } = timer;
+        if epoch == self.view.epoch {
+            self.drive(lock, usize::from(seat), Stimulus::Timer(tag), &mut None, out);
+        }
+    }
+
+    /// The detector takes `member` for crashed: the locks that listen go on without it.
+    pub fn suspect(&mut self, member: usize, out: &mut Outputs<'_>) {
+        self.suspects.push(member);
+        for index in self.listeners() {
+            self.tell_of_crash(index, member, out);
+        }
+    }
+
+    /// The others go on without this member: whoever waits here for locks that listen to the
+    /// detector is refused.
+    pub fn exclude(&mut self, why: &Refusal, out: &mut Outputs<'_>) {
+        for index in self.listeners() {
+            self.refuse_all(index, why, out);
+        }
+    }
+
+    /// Refuses everybody who waits for a lock.
+    fn refuse_all(&mut self, index: LockIndex, why: &Refusal, out: &mut Outputs<'_>) {
+        let lock = &mut self.locks[index.0 as usize];
+        for (ticket, waiter) in lock.dismiss() {
+            let key = Key { name: &lock.name, permits: lock.permits };
+            out.driver.event(Event { key, owner: waiter.asker.owner, change: Change::GivesUp });
+            let place = Place { shard: out.shard, lock: index, ticket };
+            let outcome = Outcome::Refused(Box::new(why.clone()));
+            out.settled.push(Settled { place, request: waiter.asker.request, outcome });
+        }
+    }
+
+    /// Whether the others may take the lock at `place` for free because of what a detector says.
+    pub fn listens(&self, place: Place) -> bool {
+        let lock = &self.locks[place.lock.0 as usize];
+        self.families[usize::from(lock.kind)].listens
+    }
+
+    /// The locks whose algorithms want to know who has crashed.
+    fn listeners(&self) -> Vec<LockIndex> {
+        let families = &self.families;
+        let listens = |(_, lock): &(u32, &Lock)| families[usize::from(lock.kind)].listens;
+        self.indexed().filter(listens).map(|(index, _)| LockIndex(index)).collect()
+    }
+
+    fn tell_of_crash(&mut self, index: LockIndex, member: usize, out: &mut Outputs<'_>) {
+        let lock = &self.locks[index.0 as usize];
+        let seating = Seating { home: lock.home, ..self.families[usize::from(lock.kind)].seating };
+        let seats = 0..seating.seats as usize;
+        for own in seats.clone() {
+            for crashed in seats.clone() {
+                let stimulus = Stimulus::Suspect(seating.node(member, crashed));
+                self.drive(index, own, stimulus, &mut None, out);
+            }
+        }
+    }
+
+    /// Every lock that somebody of this member has asked for, or that another member spoke of.
+    pub(crate) fn locks(&self) -> impl Iterator<Item = &Lock> {
+        self.indexed().map(|(_, lock)| lock)
+    }
+
+    fn indexed(&self) -> impl Iterator<Item = (u32, &Lock)> {
+        // A place that is free has a lock without a name.
+        (0..).zip(&self.locks).filter(|(_, lock)| !lock.name.is_empty())
+    }
+
+    /// What has been counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many locks it keeps, how many are held here, and how many clients wait.
+    pub fn sizes(&self) -> [u64; 3] {
+        self.locks().fold([0; 3], |[locks, held, waiting], lock| {
+            let more = [lock.holds().count() as u64, lock.waiters().count() as u64];
+            [locks + 1, held + more[0], waiting + more[1]]
+        })
+    }
+
+    /// The messages sent so far by kind, with the namespace and the algorithm.
+    pub fn messages(&self) -> impl Iterator<Item = ((usize, &str), Vec<(&'static str, u64)>)> + '_ {
+        self.families.iter().map(|Family { namespace, permits, kind, .. }| {
+            ((*namespace, self.view.algorithm(*namespace, *permits)), kind.counts())
+        })
+    }
+
+    pub(crate) fn lock(&self, key: Key<'_>, hash: u64) -> Option<&Lock> {
+        self.find(key, hash).map(|index| &self.locks[index.0 as usize])
+    }
+
+    fn find(&self, key: Key<'_>, hash: u64) -> Option<LockIndex> {
+        let is_it = |&index: &u32| {
+            let lock = &self.locks[index as usize];
+            &*lock.name == key.name && lock.permits == key.permits
+        };
+        self.table.find(hash, is_it).map(|&index| LockIndex(index))
+    }
+
+    /// With how many other permits clients of this member use what `key` names, if they do.
+    fn other_permits(&self, key: Key<'_>, hash: u64) -> Option<u32> {
+        let is_it = |&index: &u32| {
+            let lock = &self.locks[index as usize];
+            lock.permits != key.permits && &*lock.name == key.name && lock.is_used_here()
+        };
+        self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
+    }
+
+    #[cold]
+    fn create(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        out: &mut Outputs<'_>,
+    ) -> Result<LockIndex, Refusal> {
+        let view = Arc::clone(&self.view);
+        let namespace = view.namespace(key.name);
+        let home = view.home(key.name);
+        let seating = view.seating(namespace, key.permits, home);
+        let start = self.held.start(key, &view, seating);
+        let family = self.family(namespace, key, seating, &start)?;
+        let slots = self.slots(family, seating, &start);
+        let lock = Lock::new(key.name, key.permits, family as u16, home as u16, slots);
+        let index = match self.free.pop() {
+            Some(free) => {
+                self.locks[free as usize] = lock;
+                free
+            }
+            None => {
+                self.locks.push(lock);
+                self.locks.len() as u32 - 1
+            }
+        };
+        let (locks, hasher) = (&self.locks, &self.hasher);
+        let hash_of = |&index: &u32| hasher.hash_one(&*locks[index as usize].name);
+        self.table.insert_unique(hash, index, hash_of);
+        self.start(LockIndex(index), out);
+        Ok(LockIndex(index))
+    }
+
+    /// New instances for all seats of this member.
+    fn slots(
+        &mut self,
+        family: usize,
+        seating: Seating,
+        start: &Start,
+    ) -> impl Iterator<Item = crate::kind::Slot> + use<'_> {
+        let (me, kind) = (self.view.me, &mut self.families[family].kind);
+        let slots: Vec<_> = (0..seating.seats as usize)
+            .map(|seat| kind.create(seating.node(me, seat), start))
+            .collect();
+        slots.into_iter()
+    }
+
+    /// Lets the instances of a lock start, and tells them who has crashed.
+    fn start(&mut self, index: LockIndex, out: &mut Outputs<'_>) {
+        for seat in 0..self.locks[index.0 as usize].seats() {
+            self.step_seat(index, seat, Stimulus::Start, &mut None, out);
+        }
+        self.go_on(index, &mut None, out);
+        if self.families[usize::from(self.locks[index.0 as usize].kind)].listens {
+            for crashed in self.suspects.clone() {
+                self.tell_of_crash(index, crashed, out);
+            }
+        }
+    }
+
+    /// The instances with this layout. Where the group looks the same from every home, all homes
+    /// share one; where it looks the same wherever the token begins, so do all starts.
+    fn family(
+        &mut self,
+        namespace: usize,
+        key: Key<'_>,
+        seating: Seating,
+        start: &Start,
+    ) -> Result<usize, Refusal> {
+        let permits = key.permits;
+        let has_tree = self.view.has_tree(namespace, permits);
+        let root = if has_tree { start.token() } else { NodeId(0) };
+        let spec = self.view.spec(namespace, permits, seating).starting(Start::token_at(root));
+        let home = if spec.clusters.is_some() { seating.home } else { 0 };
+        let seating = Seating { home, ..seating };
+        let is_it = |family: &Family| {
+            (family.namespace, family.permits) == (namespace, permits)
+                && (family.seating, family.root) == (seating, root)
+        };
+        if let Some(known) = self.families.iter().position(is_it) {
+            return Ok(known);
+        }
+        let seats = |_| Refusal::Seats { name: key.name.to_string(), permits };
+        let kind = kind_of(&spec).map_err(seats)?;
+        let sets = self.view.knows_sets(namespace, permits);
+        let (handovers, rounds) = (self.handovers, self.rounds);
+        let rules = Rules { epoch: self.view.epoch, handovers, rounds, sets };
+        let listens = self.view.listens(namespace, permits);
+        self.families.push(Family { namespace, permits, seating, root, rules, listens, kind });
+        Ok(self.families.len() - 1)
+    }
+
+    /// Lets a seat step, and everything here that follows from it.
+    #[inline]
+    fn drive(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        stimulus: Stimulus<'_>,
+        newcomer: &mut Option<(Ticket, Asker)>,
+        out: &mut Outputs<'_>,
+    ) {
+        self.step_seat(index, seat, stimulus, newcomer, out);
+        self.go_on(index, newcomer, out);
+    }
+
+    /// Everything that is to be done at a lock of this member.
+    #[inline]
+    fn go_on(
+        &mut self,
+        index: LockIndex,
+        newcomer: &mut Option<(Ticket, Asker)>,
+        out: &mut Outputs<'_>,
+    ) {
+        loop {
+            while let Some(internal) = self.internal.pop_front() {
+                match internal {
+                    Internal::Deliver { seat, from, body } => {
+                        let stimulus = Stimulus::Deliver { from, bytes: &body };
+                        self.step_seat(index, seat, stimulus, newcomer, out);
+                    }
+                    Internal::Release { seat } => {
+                        self.step_seat(index, seat, Stimulus::Release, newcomer, out);
+                    }
+                }
+            }
+            let lock = &mut self.locks[index.0 as usize];
+            let rules = self.families[usize::from(lock.kind)].rules;
+            let Some((seat, claim)) = lock.next_request(rules) else { break };
+            self.step_seat(index, seat, Stimulus::Request(claim), newcomer, out);
+        }
+    }
+
+    #[inline]
+    fn step_seat(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        stimulus: Stimulus<'_>,
+        newcomer: &mut Option<(Ticket, Asker)>,
+        out: &mut Outputs<'_>,
+    ) {
+        let lock = &mut self.locks[index.0 as usize];
+        let family = &mut self.families[usize::from(lock.kind)];
+        let Some(slot) = lock.slot(seat) else { return };
+        family.kind.step(slot, stimulus, &mut self.step);
+        let seating = Seating { home: lock.home, ..family.seating };
+        for sent in &self.step.sent {
+            let body = &self.step.bytes[sent.start..sent.end];
+            match seating.place(sent.to) {
+                Some((member, receiver)) if member == self.view.me => {
+                    let from = seating.node(member, seat);
+                    let (seat, body) = (receiver, body.into());
+                    self.internal.push_back(Internal::Deliver { seat, from, body });
+                }
+                Some((member, _)) => {
+                    let key = Key { name: &lock.name, permits: lock.permits };
+                    let (epoch, to) = (self.view.epoch, sent.to);
+                    let from = seating.node(self.view.me, seat);
+                    out.driver.send(member, StepMessage { epoch, key, from, to, body });
+                    out.sent_to |= 1 << member;
+                    self.counts.messages += 1;
+                }
+                None => out.anomalies.push("a message is for a node that does not exist"),
+            }
+        }
+        for &(tag, after) in &self.step.timers {
+            let timer = SeatTimer { epoch: self.view.epoch, lock: index, seat: seat as u16, tag };
+            out.driver.set_timer(Timer::Seat(out.shard, timer), after);
+        }
+        out.anomalies.extend(self.step.anomalies.iter().copied());
+        if let Some(number) = self.step.granted {
+            let (rules, driver) = (family.rules, &mut out.driver);
+            let admitted = match self.mutation {
+                None => lock.admit(seat, number, rules, newcomer, || driver.now()),
+                Some(it) => it.admit(lock, seat, number, rules, newcomer, driver.now()),
+            };
+            match admitted {
+                Admitted::Client(grant) => self.grant(index, grant, out),
+                Admitted::Nobody => self.internal.push_back(Internal::Release { seat }),
+                Admitted::Exhausted => self.exhausted(index, seat, newcomer, out),
+                Admitted::Unasked => out.anomalies.push("a grant came that was not asked for"),
+            }
+        }
+    }
+
+    /// The numbers of a lock are used up: everybody who waits is told so, and the group gets the
+    /// lock back.
+    #[cold]
+    fn exhausted(
+        &mut self,
+        index: LockIndex,
+        seat: usize,
+        newcomer: &mut Option<(Ticket, Asker)>,
+        out: &mut Outputs<'_>,
+    ) {
+        self.internal.push_back(Internal::Release { seat });
+        let why = Refusal::Exhausted(self.locks[index.0 as usize].name.to_string());
+        if let Some((ticket, asker)) = newcomer.take() {
+            let place = Place { shard: out.shard, lock: index, ticket };
+            let outcome = Outcome::Refused(Box::new(why.clone()));
+            out.settled.push(Settled { place, request: asker.request, outcome });
+        }
+        self.refuse_all(index, &why, out);
+    }
+}
+
+/// Two shards are the same if their locks are; what was counted does not matter.
+impl Hash for Shard {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.view.epoch.hash(hasher);
+        self.held.hash(hasher);
+        self.tickets.hash(hasher);
+        self.suspects.hash(hasher);
+        for lock in self.locks() {
+            lock.hash(hasher);
+            for seat in 0..lock.seats() {
+                if let Some(slot) = lock.slot(seat) {
+                    self.families[usize::from(lock.kind)].kind.hash(slot, hasher);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! From one view to the next: what is held is carried over, everything else begins anew.
+//!
+//! Algorithms know nothing of views. A new view has new instances, which begin with whoever holds the
+//! lock inside; the instances of the old view are gone, and messages to them are not listened to.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use catraca_core::{Claim, NodeId, Start};
+use serde::{Deserialize, Serialize};
+
+use super::{Key, LockIndex, Shard};
+use crate::driver::Outputs;
+use crate::view::{Seating, View};
+
+/// A lock that is held, and where.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct HeldLock {
+    /// The name of the lock, or the pattern of a namespace whose names are taken in sets.
+    pub name: String,
+    /// How many may be inside.
+    pub permits: u32,
+    /// The member.
+    pub member: String,
+    /// Its seat.
+    pub seat: u16,
+    /// What it holds of the instance.
+    pub claim: Claim,
+}
+
+/// Everything that is held in a group when a view begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Held(BTreeMap<(String, u32), Vec<HeldLock>>);
+
+impl FromIterator<HeldLock> for Held {
+    fn from_iter<I: IntoIterator<Item = HeldLock>>(locks: I) -> Self {
+        let mut held = Held::default();
+        for lock in locks {
+            held.0.entry((lock.name.clone(), lock.permits)).or_default().push(lock);
+        }
+        held
+    }
+}
+
+impl Held {
+    /// How an instance of `key` begins: with everybody inside who was, and the token at the first of
+    /// them.
+    pub(super) fn start(&self, key: Key<'_>, view: &View, seating: Seating) -> Start {
+        if self.0.is_empty() {
+            return Start::idle();
+        }
+        let holders = self.0.get(&(key.name.to_string(), key.permits)).into_iter().flatten();
+        let inside: Vec<(NodeId, &Claim)> = holders
+            .filter_map(|held| {
+                let is_it = |member: &crate::Member| member.name == held.member;
+                let member = view.members.iter().position(is_it)?;
+                Some((seating.node(member, usize::from(held.seat)), &held.claim))
+            })
+            .collect();
+        let token = inside.iter().map(|&(node, _)| node).min().unwrap_or(NodeId(0));
+        let start = Start::token_at(token);
+        inside.into_iter().fold(start, |start, (node, claim)| start.and_inside(node, claim.clone()))
+    }
+}
+
+impl Shard {
+    /// Everything that clients of this member hold.
+    pub fn held(&self) -> Vec<HeldLock> {
+        let member = &self.view.own().name;
+        let of_lock = |lock: &crate::lock::Lock| {
+            let held = lock.seated().map(|(seat, hold)| HeldLock {
+                name: lock.name.to_string(),
+                permits: lock.permits,
+                member: member.clone(),
+                seat: seat as u16,
+                claim: hold.asker.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone()),
+            });
+            held.collect::<Vec<_>>()
+        };
+        self.locks().flat_map(of_lock).collect()
+    }
+
+    /// Begins a new view, in which `held` is held. Whoever is inside stays inside; whoever waits
+    /// asks again, in the same order; a lock that nobody here holds or awaits is forgotten.
+    pub fn change_view(&mut self, view: Arc<View>, held: Arc<Held>, out: &mut Outputs<'_>) {
+        (self.view, self.held) = (view, held);
+        // Their places belong to the old view.
+        self.suspects.clear();
+        self.families.clear();
+        let mut in_use = Vec::new();
+        for index in 0..self.locks.len() as u32 {
+            let lock = &self.locks[index as usize];
+            if lock.name.is_empty() {
+                continue;
+            }
+            if lock.is_used_here() {
+                in_use.push(LockIndex(index));
+            } else {
+                self.forget(LockIndex(index), out);
+            }
+        }
+        for &index in &in_use {
+            self.reseat(index);
+        }
+        for index in in_use {
+            self.start(index, out);
+        }
+    }
+
+    /// A lock is no more.
+    fn forget(&mut self, LockIndex(index): LockIndex, out: &mut Outputs<'_>) {
+        let hash =
+            core::hash::BuildHasher::hash_one(&self.hasher, &*self.locks[index as usize].name);
+        if let Ok(entry) = self.table.find_entry(hash, |&found| found == index) {
+            entry.remove();
+        }
+        self.locks[index as usize].name = "".into();
+        self.free.push(index);
+        out.driver.give_room(1);
+    }
+
+    /// Gives a lock instances of the present view.
+    fn reseat(&mut self, LockIndex(index): LockIndex) {
+        let view = Arc::clone(&self.view);
+        let (name, permits) =
+            (self.locks[index as usize].name.clone(), self.locks[index as usize].permits);
+        let key = Key { name: &name, permits };
+        let (namespace, home) = (view.namespace(key.name), view.home(key.name));
+        let seating = view.seating(namespace, permits, home);
+        let start = self.held.start(key, &view, seating);
+        // There were instances with as many seats before, in a group of the same kind.
+        let Ok(family) = self.family(namespace, key, seating, &start) else { return };
+        let slots: Vec<_> = self.slots(family, seating, &start).collect();
+        self.locks[index as usize].reseat(family as u16, home as u16, slots.into_iter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Recorder;
+    use crate::view::tests::view;
+    use crate::{Acquire, Input, Output, PeerMessage, Time, Wait, WholeMember};
+
+    /// Two members of one group, and what they have sent.
+    struct Pair {
+        members: [WholeMember; 2],
+        drivers: [Recorder; 2],
+        out: Vec<Output>,
+    }
+
+    impl Pair {
+        fn new(algorithm: &str) -> Self {
+            let member = |me| WholeMember::new(view(2, me, algorithm), 1, 2, Time(0));
+            let (drivers, out) = ([Recorder::default(), Recorder::default()], Vec::new());
+            let mut pair = Pair { members: [member(0), member(1)], drivers, out };
+            pair.step(0, Input::LinkUp(1, 1));
+            pair.step(1, Input::LinkUp(0, 1));
+            pair
+        }
+
+        fn step(&mut self, at: usize, input: Input<'_>) {
+            self.members[at].step(input, &mut self.drivers[at], &mut self.out);
+        }
+
+        /// Asks for the lock, and delivers messages until none is on its way.
+        fn ask(&mut self, at: usize) {
+            let (names, wait) = ([String::from("x")].to_vec(), Wait::Forever);
+            self.step(at, Input::Acquire(Acquire { names, permits: 1, wait }));
+            while let Some(from) = self.drivers.iter().position(|it| !it.sent.is_empty()) {
+                let sent = self.drivers[from].sent.remove(0);
+                let message = PeerMessage::Step(sent.message());
+                self.step(sent.member, Input::Message(from, message));
+            }
+        }
+
+        fn change_view(&mut self) {
+            let held = Arc::new(self.members.iter().flat_map(WholeMember::held).collect());
+            for (member, driver) in self.members.iter_mut().zip(&mut self.drivers) {
+                let view = member.service().view();
+                let next = view.next(view.members.clone()).unwrap();
+                member.change_view(next, Arc::clone(&held), driver, &mut self.out);
+            }
+        }
+
+        /// How many have been let in so far.
+        fn let_in(&self) -> usize {
+            self.out.iter().filter(|output| matches!(output, Output::Settled(_, Ok(_)))).count()
+        }
+    }
+
+    #[test]
+    fn a_tree_of_the_next_view_grows_from_whoever_holds_the_lock() {
+        for (holder, other) in [(0, 1), (1, 0)] {
+            let mut pair = Pair::new("raymond");
+            pair.ask(holder);
+            assert_eq!(pair.let_in(), 1);
+            pair.change_view();
+            pair.ask(other);
+            assert_eq!(pair.let_in(), 1, "{holder} is still inside");
+            assert!(!pair.out.iter().any(|output| matches!(output, Output::Anomaly(_))));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How a member is doing, for operators.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// How a node is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// The group's name.
+    pub group: String,
+    /// The member's name.
+    pub node: String,
+    /// How long it has been running, in milliseconds.
+    pub millis: u64,
+    /// The epoch of its view.
+    pub epoch: u32,
+    /// Whether it grants locks.
+    pub readiness: Readiness,
+    /// Every member.
+    pub members: Vec<MemberStatus>,
+    /// The failure detector, in groups that run one.
+    pub detector: Option<DetectorStatus>,
+    /// Every namespace, and once more with the algorithm of its semaphores where that is another.
+    pub namespaces: Vec<NamespaceStatus>,
+    /// How many locks the node keeps.
+    pub locks: u64,
+    /// How many are held here.
+    pub held: u64,
+    /// How many clients wait here.
+    pub waiting: u64,
+    /// Open sessions.
+    pub sessions: u64,
+    /// Grants since the node began.
+    pub grants: u64,
+    /// Of these, passed from one client of this node to the next.
+    pub handovers: u64,
+    /// Messages sent to other members.
+    pub messages: u64,
+    /// Messages that came from them.
+    pub arrived: u64,
+    /// What came that cannot come in a correct run.
+    pub anomalies: u64,
+}
+
+/// Whether a member grants locks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Readiness {
+    /// It does.
+    Ready,
+    /// Not until these members have been connected.
+    Waiting(Vec<String>),
+    /// It does not belong to its group any more, and why.
+    Expelled(String),
+    /// This member takes it for crashed: it grants no locks of algorithms that rely on the detector.
+    Excluded(String),
+}
+
+/// A member, as a node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: String,
+    /// Its cluster, if it carries a label.
+    pub cluster: Option<String>,
+    /// The link to it.
+    pub link: LinkStatus,
+    /// For how long the node has taken it for crashed, in milliseconds.
+    pub suspected: Option<u64>,
+}
+
+/// A failure detector.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetectorStatus {
+    /// From one test to the next, in milliseconds.
+    pub interval: u64,
+    /// How long a tested member has to answer, in milliseconds.
+    pub timeout: u64,
+    /// Messages sent by this node's detector.
+    pub messages: u64,
+    /// A member that takes this one for crashed.
+    pub excluded_by: Option<String>,
+}
+
+/// A link, as a node sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LinkStatus {
+    /// The node itself.
+    Itself,
+    /// Not connected yet.
+    Connecting,
+    /// Connected for so many milliseconds.
+    Up(u64),
+    /// Not connected for so many milliseconds, and why.
+    Down(u64, String),
+    /// The two do not belong together, and why.
+    Refused(String),
+}
+
+/// A namespace and what it has cost so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceStatus {
+    /// The names.
+    pub pattern: String,
+    /// Whether this is of its semaphores alone, which another algorithm guards than its locks.
+    pub semaphores: bool,
+    /// The algorithm.
+    pub algorithm: String,
+    /// Messages sent by this node, by kind.
+    pub messages: Vec<(String, u64)>,
+}

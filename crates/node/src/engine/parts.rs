@@ -1,0 +1,127 @@
+//! What a step of a shard or of the service may ask for.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+use std::time::Duration;
+
+use catraca_client::clock;
+use catraca_core::Claim;
+use catraca_group::{
+    Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Settled, Shard,
+    StepMessage, Time, Timer,
+};
+
+use super::{Engine, shards::Cell};
+
+/// The engine, while one input is being handled, and what is to be done afterwards.
+pub(crate) struct Parts<'a> {
+    engine: &'a Engine,
+    /// The members for whom there are new messages, one bit each.
+    pub(super) sent_to: u64,
+    /// Those whose part of a request has come to the end of waiting.
+    pub(super) settled: VecDeque<Settled>,
+    /// Whom to wake.
+    pub(super) woken: Vec<Waker>,
+    pub(super) anomalies: Vec<&'static str>,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    pub(super) fn new(engine: &'a Engine) -> Self {
+        Parts {
+            engine,
+            sent_to: 0,
+            settled: VecDeque::new(),
+            woken: Vec::new(),
+            anomalies: Vec::new(),
+        }
+    }
+
+    /// Lets a shard step, and keeps what follows.
+    fn stepped<T>(&mut self, shard: u16, step: impl FnOnce(&mut Cell, &mut Outputs<'_>) -> T) -> T {
+        let engine = self.engine;
+        let mut parts = Parts::new(engine);
+        let mut outputs = Outputs::new(&mut parts, shard);
+        let (done, woken) = engine.shards.step(shard, |cell| {
+            let done = step(cell, &mut outputs);
+            (done, cell.wake(&outputs.settled))
+        });
+        self.sent_to |= outputs.sent_to;
+        self.woken.extend(woken);
+        self.anomalies.extend(outputs.anomalies);
+        let of_requests = outputs.settled.into_iter().filter(|settled| settled.request.is_some());
+        self.settled.extend(of_requests);
+        done
+    }
+}
+
+impl Driver for Parts<'_> {
+    #[inline]
+    fn now(&mut self) -> Time {
+        clock::now()
+    }
+
+    #[inline]
+    fn send(&mut self, member: usize, message: StepMessage<'_>) {
+        let Some(link) = self.engine.links.to(member) else { return };
+        if let Err(error) = link.push(PeerMessage::Step(message)) {
+            // Only a control token with very many resources in use can be so long.
+            tracing::error!(lock = message.key.name, %error, "a message is too long to be sent");
+        }
+    }
+
+    fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
+        self.engine.timers.change(timer, after);
+    }
+
+    fn take_room(&mut self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        self.engine.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give_room(&mut self, locks: usize) {
+        self.engine.room.fetch_add(locks, Ordering::Relaxed);
+    }
+}
+
+impl Host for Parts<'_> {
+    fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal> {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.stepped(shard, |cell, outputs| cell.shard.acquire(key, hash, ask, outputs))
+    }
+
+    fn release(&mut self, place: Place) {
+        self.stepped(place.shard, |cell, outputs| cell.shard.release(place, outputs));
+    }
+
+    fn settled(&mut self) -> Option<Settled> {
+        self.settled.pop_front()
+    }
+
+    fn is_free_here(&mut self, key: Key<'_>) -> bool {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.engine.shards.step(shard, |cell| cell.shard.is_free_here(key, hash))
+    }
+
+    fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.engine.shards.step(shard, |cell| cell.shard.is_held(key, hash, claim))
+    }
+
+    fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
+        for shard in self.engine.shards.all() {
+            self.engine.shards.step(shard, |cell| at(&cell.shard));
+        }
+    }
+
+    fn step_all(&mut self, step: &mut dyn FnMut(&mut Shard, &mut Outputs<'_>)) {
+        for shard in self.engine.shards.all() {
+            self.stepped(shard, |cell, outputs| step(&mut cell.shard, outputs));
+        }
+    }
+
+    fn full(&self) -> u64 {
+        self.engine.links.full()
+    }
+}

@@ -1,0 +1,10 @@
+//! The native interface: clients of other processes, over catraca's own protocol.
+
+mod outbox;
+mod quota;
+mod server;
+
+pub(crate) use outbox::{Outbox, message};
+#[cfg(test)]
+pub(crate) use server::MOST_UNREAD;
+pub(crate) use server::Server;

@@ -1,0 +1,350 @@
+//! Serves the clients of other processes.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
+use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
+use catraca_group::{Acquire, Owner, Page, Refusal};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::task::coop;
+use tokio::time::timeout;
+
+use super::outbox::Outbox;
+use super::quota::{self, Bytes, Quota};
+use crate::engine::Engine;
+
+/// With so many messages unread, nothing more is heard from a client.
+pub(crate) const MOST_UNREAD: usize = 1024;
+/// A message that has begun comes to its end in this time, or not at all.
+pub(crate) const MESSAGE_TIME: Duration = Duration::from_secs(10);
+/// Who has no session and says nothing for so long is not needed.
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
+/// A client that reads nothing for so long, although there is something, is gone.
+pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
+/// A buffer that has grown beyond this is given back when it is empty.
+const USUAL_BUFFER: usize = 8 << 10;
+/// How much is read at once.
+const CHUNK: usize = 4 << 10;
+
+/// Where clients are served.
+pub(crate) struct Server {
+    engine: Arc<Engine>,
+    quota: Arc<Quota>,
+}
+
+impl Server {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Server { engine, quota: Arc::default() }
+    }
+
+    /// A place for a connection from `machine`, if there is room.
+    pub(crate) fn enter(&self, machine: IpAddr) -> Option<quota::Place> {
+        self.quota.enter(machine)
+    }
+
+    /// Serves one client until it hangs up.
+    pub(crate) async fn serve(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        writer: impl AsyncWrite + Unpin,
+        place: Option<quota::Place>,
+    ) {
+        let outbox = Arc::new(Outbox::default());
+        let mut connection = Connection {
+            engine: &self.engine,
+            quota: &self.quota,
+            outbox: Arc::clone(&outbox),
+            place,
+            owner: None,
+            page: None,
+        };
+        if let Err(error) = connection.run(reader, writer).await {
+            tracing::debug!(%error, "a client went away");
+        }
+    }
+}
+
+/// One client.
+struct Connection<'a> {
+    engine: &'a Engine,
+    quota: &'a Quota,
+    outbox: Arc<Outbox>,
+    place: Option<quota::Place>,
+    /// Its session, if it has one.
+    owner: Option<Owner>,
+    /// A page that it has asked for and that has not come yet.
+    page: Option<oneshot::Receiver<Page>>,
+}
+
+impl Drop for Connection<'_> {
+    /// Also where the task is ended from outside.
+    fn drop(&mut self) {
+        self.outbox.close();
+        if let Some(owner) = self.owner {
+            self.engine.detach(owner, &self.outbox);
+        }
+    }
+}
+
+impl Connection<'_> {
+    async fn run(
+        &mut self,
+        mut reader: impl AsyncRead + Unpin,
+        mut writer: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let (outbox, quota) = (Arc::clone(&self.outbox), self.quota);
+        let mut bytes = Vec::new();
+        let mut unfinished = quota.unfinished();
+        let mut begun = None;
+        loop {
+            if self.answer_all(&mut bytes)? {
+                begun = None;
+                coop::consume_budget().await;
+            }
+            if !self.write(&mut writer).await? {
+                return Ok(());
+            }
+            let is_unfinished = self.is_unfinished(&bytes, &mut unfinished)?;
+            begun = is_unfinished.then(|| begun.unwrap_or_else(|| deadline(MESSAGE_TIME)));
+            let limit = begun.or_else(|| self.owner.is_none().then(|| deadline(IDLE_TIME)));
+            // Behind a question that waits for its turn there can be others, but not any number.
+            let has_room = bytes.len() <= LONGEST_CLIENT_FRAME;
+            tokio::select! {
+                read = read_some(&mut reader, &mut bytes), if has_room => {
+                    if read? == 0 {
+                        return Ok(());
+                    }
+                }
+                () = outbox.filled() => {}
+                page = page(&mut self.page) => self.tell_page(page),
+                () = at(limit) => return Err(too_slow()),
+                () = makes_way(self.place.as_ref()) => {
+                    return Err(io::Error::other("it makes way for others"));
+                }
+            }
+        }
+    }
+
+    /// Whether a message has begun that has not come to its end. Its bytes count.
+    fn is_unfinished(&self, bytes: &[u8], unfinished: &mut Bytes<'_>) -> io::Result<bool> {
+        let is_whole = frame::split(bytes, LONGEST_CLIENT_FRAME).map_err(invalid)?.is_some();
+        let is_unfinished = !bytes.is_empty() && !is_whole;
+        let count = if is_unfinished { bytes.len() } else { 0 };
+        match unfinished.set(count, quota::MOST_UNFINISHED) {
+            true => Ok(is_unfinished),
+            false => Err(io::Error::other("too many messages have not come to their end")),
+        }
+    }
+
+    /// Answers the messages that have come, as long as the client reads. Returns whether there was
+    /// one.
+    fn answer_all(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        let mut rest = &bytes[..];
+        // A client that does not read what it is told is not listened to.
+        while self.outbox.len() <= MOST_UNREAD {
+            let split = frame::split(rest, LONGEST_CLIENT_FRAME).map_err(invalid)?;
+            let Some((body, after)) = split else { break };
+            let message = frame::read(body).map_err(invalid)?;
+            // A page is long: there is never more than one on its way.
+            if matches!(message, ClientMessage::List(_)) && self.page.is_some() {
+                break;
+            }
+            rest = after;
+            self.answer(message);
+        }
+        let taken = bytes.len() - rest.len();
+        bytes.drain(..taken);
+        if bytes.is_empty() && bytes.capacity() > USUAL_BUFFER {
+            *bytes = Vec::new();
+        }
+        Ok(taken > 0)
+    }
+
+    fn answer(&mut self, message: ClientMessage) {
+        let engine = self.engine;
+        match (message, self.owner) {
+            (ClientMessage::Open { who, ttl }, None) => {
+                let secret = secret();
+                let opened =
+                    engine.serve(|service, parts, _| service.open(who, ttl, secret, parts));
+                match opened {
+                    Ok(session) => {
+                        self.attach(Owner(session.number));
+                        self.outbox.push(ServerMessage::Opened { session });
+                    }
+                    Err(why) => self.outbox.push(ServerMessage::Refused { request: 0, why }),
+                }
+            }
+            (ClientMessage::Resume { session }, None) => {
+                let owner = Owner(session.number);
+                let outbox = &self.outbox;
+                let resumed = engine.serve(|service, parts, out| {
+                    let resumed = service.resume(session, parts, out);
+                    if resumed.is_ok() {
+                        // It is told so before anything that it has missed.
+                        outbox.push(ServerMessage::Opened { session });
+                        engine.attach(owner, Arc::clone(outbox));
+                    }
+                    resumed
+                });
+                match resumed {
+                    Ok(owner) => self.keep(owner),
+                    Err(why) => self.outbox.push(ServerMessage::Over(why)),
+                }
+            }
+            (ClientMessage::Renew, Some(owner)) => {
+                let renewed = engine.serve(|service, parts, _| service.renew(owner, parts));
+                self.outbox.push(match renewed {
+                    Ok(()) => ServerMessage::Renewed,
+                    Err(why) => ServerMessage::Over(why),
+                });
+            }
+            (ClientMessage::Acquire { request, names, permits, wait }, Some(owner)) => {
+                let asked = Acquire { names, permits, wait };
+                engine.serve(|service, parts, out| {
+                    service.request(owner, request, asked, parts, out);
+                });
+            }
+            (ClientMessage::Release { request }, Some(owner)) => {
+                engine.serve(|service, parts, out| {
+                    service.release_request(owner, request, parts, out);
+                });
+            }
+            (ClientMessage::Close, Some(owner)) => {
+                engine.serve(|service, parts, out| service.close(owner, parts, out));
+            }
+            (ClientMessage::List(query), _) => self.page = Some(engine.list(query)),
+            (ClientMessage::Status, _) => {
+                self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
+            }
+            // A session is opened once and used afterwards; anything else is not our client's.
+            (ClientMessage::Open { .. } | ClientMessage::Resume { .. }, Some(_))
+            | (
+                ClientMessage::Renew
+                | ClientMessage::Acquire { .. }
+                | ClientMessage::Release { .. }
+                | ClientMessage::Close,
+                None,
+            ) => self.outbox.push(ServerMessage::Over(Over::Protocol)),
+        }
+    }
+
+    /// The connection has a session from now on.
+    fn attach(&mut self, owner: Owner) {
+        self.engine.attach(owner, Arc::clone(&self.outbox));
+        self.keep(owner);
+    }
+
+    fn keep(&mut self, owner: Owner) {
+        self.owner = Some(owner);
+        if let Some(place) = &self.place {
+            place.stay();
+        }
+    }
+
+    fn tell_page(&mut self, page: Option<Page>) {
+        self.page = None;
+        self.outbox.push(match page {
+            Some(page) => ServerMessage::Page(page),
+            // The node stops.
+            None => ServerMessage::Refused { request: 0, why: Refusal::Stopped },
+        });
+    }
+
+    /// Writes everything that there is to say. Returns false after the last message.
+    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
+        let mut bytes = Vec::new();
+        while let Some(message) = self.outbox.pop() {
+            // A page that is too long is cut by whoever makes it.
+            frame::write(&message, &mut bytes).map_err(invalid)?;
+            let is_last = matches!(message, ServerMessage::Over(_));
+            if is_last || bytes.len() >= CHUNK || self.outbox.len() == 0 {
+                let mut pages = self.quota.pages();
+                if !pages.set(bytes.len(), quota::MOST_PAGES) {
+                    return Err(io::Error::other("too many clients do not read"));
+                }
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    let written = timeout(READ_TIME, writer.write(rest)).await;
+                    match written.unwrap_or_else(|_| Err(too_slow()))? {
+                        0 => return Err(io::ErrorKind::WriteZero.into()),
+                        written => rest = &rest[written..],
+                    }
+                }
+                bytes.clear();
+            }
+            // After the end of its session there is nothing that a client could be told.
+            if is_last {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Reads what there is, but not so much that an unfinished message costs more than it has to.
+async fn read_some(
+    reader: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+) -> io::Result<usize> {
+    bytes.reserve(CHUNK.min(LONGEST_CLIENT_FRAME));
+    let read = reader.read_buf(bytes).await?;
+    Ok(read)
+}
+
+/// The page that was asked for, when it comes; nothing if it never will.
+async fn page(waiting: &mut Option<oneshot::Receiver<Page>>) -> Option<Page> {
+    match waiting {
+        Some(page) => page.await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn makes_way(place: Option<&quota::Place>) {
+    match place {
+        Some(place) => place.makes_way().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn deadline(after: Duration) -> tokio::time::Instant {
+    tokio::time::Instant::now() + after
+}
+
+async fn at(limit: Option<tokio::time::Instant>) {
+    match limit {
+        Some(limit) => tokio::time::sleep_until(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn too_slow() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
+}
+
+fn invalid(error: frame::FrameError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Bytes that nobody can guess.
+fn secret() -> [u8; 16] {
+    let mut secret = [0; 16];
+    let mut filled = 0;
+    while filled < secret.len() {
+        match rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())
+        {
+            Ok(bytes) => filled += bytes,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                // Without secrets anybody could resume anybody's session.
+                tracing::error!(%error, "the system has no random numbers; this process ends");
+                std::process::abort();
+            }
+        }
+    }
+    secret
+}

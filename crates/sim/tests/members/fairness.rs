@@ -1,0 +1,42 @@
+//! Clients get the same share, however they are spread over the members.
+
+use catraca_sim::members::Setup;
+use catraca_sim::{Latency, Limits};
+
+use crate::correct;
+
+/// Clients that want one lock all the time.
+fn contended(algorithm: &str, clients: u32, seed: u64) -> Setup {
+    Setup {
+        clients,
+        seed,
+        hold: "exp:0.5".parse().unwrap(),
+        latency: Latency::Uniform("uniform:0.1..1".parse().unwrap()),
+        limits: Limits { entries: Some(u64::from(clients) * 40), time: None },
+        ..Setup::new(algorithm, 3)
+    }
+}
+
+#[test]
+fn clients_spread_unevenly_over_three_members_get_the_same_share() {
+    for algorithm in ["naimi-trehel", "suzuki-kasami", "ricart-agrawala", "coordinator"] {
+        // Three members have 3, 3 and 2 of the eight clients, and 22, 21 and 21 of the others.
+        for clients in [8, 64] {
+            for seed in 1..=5 {
+                let setup = contended(algorithm, clients, seed);
+                let report = correct(&setup);
+                let fairness = (report.client_fairness.unwrap(), report.member_fairness.unwrap());
+                assert!(fairness.0 >= 0.98 && fairness.1 >= 0.98, "{fairness:?} {setup:?}");
+                assert!(report.handovers > 0, "members hand over");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_handovers_members_take_turns_and_clients_of_larger_ones_get_less() {
+    let setup = Setup { handovers: 0, ..contended("naimi-trehel", 8, 1) };
+    let report = correct(&setup);
+    assert!(report.client_fairness.unwrap() < 0.98, "{:?}", report.client_fairness);
+    assert_eq!(report.handovers, 0);
+}
