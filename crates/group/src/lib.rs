@@ -24,6 +24,7 @@ mod member;
 mod name;
 mod question;
 mod refusal;
+pub mod registry;
 mod request;
 mod returning;
 mod service;
