@@ -18,3 +18,4 @@ pub(crate) mod process;
 pub(crate) mod replay;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod swarm;

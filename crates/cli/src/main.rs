@@ -52,6 +52,7 @@ enum Command {
     Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
     Sim(commands::sim::Arguments),
+    Swarm(commands::swarm::Arguments),
     Check(commands::check::Arguments),
     Replay(commands::replay::Arguments),
     Experiment(commands::experiment::Arguments),
@@ -74,6 +75,7 @@ impl Command {
             self,
             Command::Compare(_)
                 | Command::Sim(_)
+                | Command::Swarm(_)
                 | Command::Check(_)
                 | Command::Replay(_)
                 | Command::Experiment(_)
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
+        Command::Swarm(arguments) => arguments.run(),
         Command::Check(arguments) => arguments.run(),
         Command::Replay(arguments) => arguments.run(),
         Command::Experiment(arguments) => arguments.run(),

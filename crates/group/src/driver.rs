@@ -1,6 +1,7 @@
 //! What a member needs of whoever drives it, and what it hands back.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use catraca_core::{Fence, NodeId, TimerTag};
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 use crate::lock::{Owner, Ticket};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
-use crate::view::Epoch;
+use crate::view::{Epoch, View};
 use crate::{Key, Time};
 
 /// A place in a shard. It stays the same for as long as the lock is in use.
@@ -72,6 +73,10 @@ pub enum Timer {
     Request(RequestId),
     /// The end of waiting for other members' answers.
     Question(u64),
+    /// Of the lease and the view.
+    Membership,
+    /// Of a member that is about to leave.
+    Departure,
 }
 
 /// Something that happened to a lock, for whoever watches.
@@ -108,6 +113,19 @@ pub trait Driver {
 
     /// Sets a timer anew, or cancels it where there is no duration.
     fn set_timer(&mut self, timer: Timer, after: Option<Duration>);
+
+    /// Whether locks may be granted now: the lease of the member is not over. It is asked at every
+    /// grant, after the input has been taken, so the time has to be looked at anew.
+    #[inline]
+    fn is_valid(&mut self) -> bool {
+        true
+    }
+
+    /// From now on locks may be granted until then.
+    fn set_validity(&mut self, _until: Time) {}
+
+    /// A view begins: from now on the places of members are those of this view.
+    fn begin_view(&mut self, _view: &Arc<View>) {}
 
     /// Whether one more lock may be begun for clients of this member. It counts from then on.
     fn take_room(&mut self) -> bool {
@@ -159,11 +177,14 @@ pub struct Outputs<'a> {
     pub settled: SmallVec<[Settled; 2]>,
     /// What cannot happen in a correct run, and did.
     pub anomalies: SmallVec<[&'static str; 1]>,
+    /// Whether somebody was not told of a grant, because the lease was over: the service has to know.
+    pub withheld: bool,
 }
 
 impl<'a> Outputs<'a> {
     /// An empty buffer for a step of shard `shard`.
     pub fn new(driver: &'a mut dyn Driver, shard: u16) -> Self {
-        Outputs { driver, shard, sent_to: 0, settled: SmallVec::new(), anomalies: SmallVec::new() }
+        let (settled, anomalies) = (SmallVec::new(), SmallVec::new());
+        Outputs { driver, shard, sent_to: 0, settled, anomalies, withheld: false }
     }
 }

@@ -13,6 +13,9 @@ const EPOCH_BITS: u32 = 17;
 const NUMBER_BITS: u32 = 40;
 const HANDOVER_BITS: u32 = 6;
 
+/// The last epoch that fits.
+pub(crate) const LAST_EPOCH: Epoch = Epoch((1 << EPOCH_BITS) - 1);
+
 /// The most local hand-overs that one grant of the algorithm can serve.
 pub const MOST_HANDOVERS: u8 = (1 << HANDOVER_BITS) - 1;
 

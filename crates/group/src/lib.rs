@@ -16,11 +16,13 @@ extern crate alloc;
 
 mod detector;
 mod driver;
+mod durable;
 mod fence;
 mod kind;
 mod listing;
 mod lock;
 mod member;
+mod membership;
 mod name;
 mod question;
 mod refusal;
@@ -43,12 +45,19 @@ pub use driver::{
     Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
     Timer,
 };
+pub use durable::{DurableHold, DurablePart, HoldId};
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
 pub use listing::{Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
 pub use lock::{Owner, Ticket};
 pub use member::{Input, WholeMember};
+pub use membership::{
+    Beat, Cause, Directive, Entry, Lease, Leaving, Membership, Past, Run, Settings, ViewMessage,
+    ViewRecord,
+};
+#[doc(hidden)]
+pub use membership::{VIEW_MUTANTS, ViewMutant};
 pub use name::{LONGEST_NAME, LockName, NameError};
 pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};

@@ -67,6 +67,8 @@ pub(crate) struct Hold {
     rounds: u8,
     /// How often the lock was handed over here since then.
     handovers: u8,
+    /// Whether it has left while nothing could be done about it: between two views.
+    pub(crate) has_left: bool,
 }
 
 impl Hold {
@@ -168,11 +170,40 @@ impl Lock {
     /// The same lock in another view: whoever is inside stays, whoever waits has yet to ask.
     pub(crate) fn reseat(&mut self, kind: u16, home: u16, slots: impl Iterator<Item = Slot>) {
         (self.kind, self.home) = (kind, home);
-        for (seat, slot) in self.seats.iter_mut().zip(slots) {
-            seat.slot = slot;
-            if let Place::Asking(_) = seat.place {
-                seat.place = Place::Idle;
+        let mut before = core::mem::take(&mut self.seats).into_iter();
+        let seat = |slot| match before.next() {
+            Some(Seat { place: inside @ Place::Inside(_), .. }) => Seat { slot, place: inside },
+            _ => Seat { slot, place: Place::Idle },
+        };
+        self.seats = slots.map(seat).collect();
+    }
+
+    /// Whoever is inside with `ticket` has not been told, and waits again.
+    pub(crate) fn take_back(&mut self, ticket: Ticket) {
+        for seat in &mut self.seats {
+            if matches!(&seat.place, Place::Inside(hold) if hold.ticket == ticket)
+                && let Place::Inside(hold) = core::mem::replace(&mut seat.place, Place::Idle)
+            {
+                self.waiting.insert(ticket, Waiter { asker: hold.asker, since: hold.since });
             }
+        }
+    }
+
+    /// Whoever is inside with `ticket` leaves, which is carried out later. Returns false if it is not
+    /// inside.
+    pub(crate) fn note_leaving(&mut self, ticket: Ticket) -> bool {
+        let mut holds = self.seats.iter_mut().filter_map(|seat| match &mut seat.place {
+            Place::Inside(hold) => Some(hold),
+            _ => None,
+        });
+        let hold = holds.find(|hold| hold.ticket == ticket && !hold.has_left);
+        hold.map(|hold| hold.has_left = true).is_some()
+    }
+
+    /// Nobody is inside any more, and the group has been asked for nothing.
+    pub(crate) fn clear(&mut self) {
+        for seat in &mut self.seats {
+            seat.place = Place::Idle;
         }
     }
 
@@ -194,7 +225,7 @@ impl Lock {
 
     /// Whether a client of this member holds or awaits it.
     pub(crate) fn is_used_here(&self) -> bool {
-        !self.waiting.is_empty() || self.holds().next().is_some()
+        !self.waiting.is_empty() || self.seated().next().is_some()
     }
 
     /// Puts somebody at the end of the queue.
@@ -267,7 +298,16 @@ impl Lock {
         };
         let round = self.waiting.last_key_value().map_or(ticket, |(&last, _)| last);
         let request = asker.request;
-        let hold = Hold { ticket, asker, since: now(), fence, round, rounds: 0, handovers: 0 };
+        let hold = Hold {
+            ticket,
+            asker,
+            since: now(),
+            fence,
+            round,
+            rounds: 0,
+            handovers: 0,
+            has_left: false,
+        };
         self.seats[seat].place = Place::Inside(hold);
         Admitted::Client(Grant { ticket, request, fence })
     }
@@ -299,7 +339,7 @@ impl Lock {
             hold.handovers += 1;
             let request = waiter.asker.request;
             (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now());
-            hold.fence = fence;
+            (hold.fence, hold.has_left) = (fence, false);
             return Left::HandedOver(Grant { ticket, request, fence });
         }
         seat.place = Place::Idle;
@@ -337,7 +377,7 @@ impl Lock {
         self.seats.len()
     }
 
-    /// Everybody inside, with their seats.
+    /// Everybody inside, with their seats, and whoever has left without anybody else knowing of it.
     pub(crate) fn seated(&self) -> impl Iterator<Item = (usize, &Hold)> {
         self.seats.iter().enumerate().filter_map(|(index, seat)| match &seat.place {
             Place::Inside(hold) => Some((index, hold)),
@@ -347,7 +387,7 @@ impl Lock {
 
     /// Everybody inside, in the order of the seats.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.seated().map(|(_, hold)| hold)
+        self.seated().map(|(_, hold)| hold).filter(|hold| !hold.has_left)
     }
 
     /// Everybody who waits, first come, first.

@@ -12,8 +12,10 @@ use catraca_core::Claim;
 use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
+use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
+use crate::registry::{Answer, Trouble};
 use crate::request::{Acquire, Origin};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
@@ -52,6 +54,18 @@ pub enum Input<'a> {
     LinkUp(usize, u64),
     /// The connection to another member is gone.
     LinkDown(usize),
+    /// Of a group that changes: the member begins.
+    Begin,
+    /// The registry has answered a transaction, or not.
+    Answered(u64, Result<Answer, Trouble>),
+    /// The registry has changed.
+    RegistryChanged,
+    /// A link to a run of another member has come or gone.
+    Link(Run, bool),
+    /// A run of another member says something.
+    Hear(Run, PeerMessage<'a>),
+    /// The member leaves its group; whoever is inside may finish within this time.
+    Leave(Leaving, Duration),
 }
 
 impl WholeMember {
@@ -65,6 +79,24 @@ impl WholeMember {
         WholeMember { service: Service::new(view, incarnation, program, now), shard, hasher }
     }
 
+    /// A member that is about to join its group.
+    pub fn joining(settings: Settings, incarnation: u64, handovers: u8, now: Time) -> Self {
+        let hasher = RandomState::with_seeds(1, 2, 3, 4);
+        let view = Arc::new(Service::before_any_view(&settings));
+        let mut shard = Shard::new(view, hasher.clone(), handovers);
+        shard.freeze();
+        let program = Who { label: "(node)".into(), ..Who::default() };
+        let service = Service::joining(settings, incarnation, program, now);
+        WholeMember { service, shard, hasher }
+    }
+
+    /// The same member with a broken rule of views, by the name of the mutant.
+    #[doc(hidden)]
+    pub fn with_rules(mut self, mutant: &str) -> Self {
+        self.service.with_rules(mutant);
+        self
+    }
+
     /// The same member with broken locks.
     #[doc(hidden)]
     pub fn mutated(mut self, mutant: &Mutant) -> Self {
@@ -75,7 +107,7 @@ impl WholeMember {
     /// Takes one step.
     pub fn step(&mut self, input: Input<'_>, driver: &mut dyn Driver, out: &mut Vec<Output>) {
         let WholeMember { service, shard, hasher } = self;
-        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        let host = &mut Parts::new(shard, hasher, driver);
         match input {
             Input::Open(who, ttl) => {
                 if let Err(why) = service.open(who, ttl, [0; 16], host) {
@@ -111,6 +143,20 @@ impl WholeMember {
             Input::Timer(timer) => service.run_out(timer, host, out),
             Input::LinkUp(member, incarnation) => service.link_up(member, incarnation, host, out),
             Input::LinkDown(member) => service.link_down(member, host, out),
+            Input::Begin => service.wake(host, out),
+            Input::Answered(number, result) => service.answered(number, result, host, out),
+            Input::RegistryChanged => service.registry_changed(host, out),
+            Input::Link(run, is_up) => service.link(&run, is_up, host, out),
+            Input::Hear(run, message) => hear(service, &run, message, host, out),
+            Input::Leave(how, drain) => service.depart(how, drain, host, out),
+        }
+        for (run, bytes) in service.take_kept() {
+            if let Ok(message) = postcard::from_bytes(&bytes) {
+                hear(service, &run, message, host, out);
+            }
+        }
+        if host.withheld {
+            service.withheld(host, out);
         }
         out.append(&mut host.out);
     }
@@ -151,10 +197,26 @@ impl WholeMember {
         let view = Arc::new(view);
         self.service.change_view(Arc::clone(&view));
         let WholeMember { service, shard, hasher } = self;
-        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        let host = &mut Parts::new(shard, hasher, driver);
         host.stepped(|shard, outputs| shard.change_view(view, held, outputs));
         service.absorb(host, out);
         out.append(&mut host.out);
+    }
+}
+
+/// A run of another member says something, to the service or to a lock.
+fn hear(
+    service: &mut Service,
+    run: &Run,
+    message: PeerMessage<'_>,
+    host: &mut Parts<'_>,
+    out: &mut Vec<Output>,
+) {
+    if let Some(place) = service.hear_from(run, &message, host, out)
+        && let PeerMessage::Step(message) = message
+    {
+        host.deliver(place, message);
+        service.absorb(host, out);
     }
 }
 
@@ -172,14 +234,21 @@ struct Parts<'a> {
     driver: &'a mut dyn Driver,
     settled: VecDeque<Settled>,
     out: Vec<Output>,
+    withheld: bool,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    fn new(shard: &'a mut Shard, hasher: &'a RandomState, driver: &'a mut dyn Driver) -> Self {
+        let (settled, out) = (VecDeque::new(), Vec::new());
+        Parts { shard, hasher, driver, settled, out, withheld: false }
+    }
+
     /// Lets the shard step, and keeps what follows.
     fn stepped<T>(&mut self, step: impl FnOnce(&mut Shard, &mut Outputs<'_>) -> T) -> T {
         let mut outputs = Outputs::new(self.driver, 0);
         let done = step(self.shard, &mut outputs);
         self.settled.extend(outputs.settled);
+        self.withheld |= outputs.withheld;
         self.out.extend(outputs.anomalies.into_iter().map(Output::Anomaly));
         done
     }
@@ -201,6 +270,18 @@ impl Driver for Parts<'_> {
 
     fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
         self.driver.set_timer(timer, after);
+    }
+
+    fn is_valid(&mut self) -> bool {
+        self.driver.is_valid()
+    }
+
+    fn set_validity(&mut self, until: Time) {
+        self.driver.set_validity(until);
+    }
+
+    fn begin_view(&mut self, view: &Arc<View>) {
+        self.driver.begin_view(view);
     }
 
     fn take_room(&mut self) -> bool {
@@ -265,7 +346,7 @@ impl WholeMember {
         input: impl FnOnce(&mut Service, &mut dyn Host, &mut Vec<Output>) -> T,
     ) -> T {
         let WholeMember { service, shard, hasher } = self;
-        let host = &mut Parts { shard, hasher, driver, settled: VecDeque::new(), out: Vec::new() };
+        let host = &mut Parts::new(shard, hasher, driver);
         let done = input(service, host, out);
         service.absorb(host, out);
         done

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::StepMessage;
 use crate::listing::{Page, Query};
+use crate::membership::ViewMessage;
 use crate::view::Epoch;
 
 /// A member that does not answer in this time does not answer.
@@ -24,6 +25,8 @@ pub enum PeerMessage<'a> {
     /// Of the algorithm that guards a lock.
     #[serde(borrow)]
     Step(StepMessage<'a>),
+    /// About a view.
+    View(ViewMessage),
     /// Of the failure detector.
     Detector {
         /// The view that it belongs to.

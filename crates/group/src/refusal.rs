@@ -98,6 +98,15 @@ pub enum Refusal {
         "the group grants locks once all members have been connected, and {0} has not been yet; see the status"
     )]
     NotReady(String),
+    /// The member is not in a view of its group yet.
+    #[error("this node is not in its group yet: {0}")]
+    NotInGroup(String),
+    /// The member is about to leave its group.
+    #[error("this node is leaving its group; ask another one")]
+    Leaving,
+    /// The lease of the member is over.
+    #[error("this node lost its lease: what it granted may be somebody else's now")]
+    Lapsed,
     /// The lock's numbers are used up.
     #[error(
         "the fences of '{0}' are used up: every larger number would not fit; restart the group"
@@ -156,6 +165,9 @@ impl Refusal {
             Refusal::Behind(_) => "member-behind",
             Refusal::Silent(_) => "member-silent",
             Refusal::NotReady(_) => "not-ready",
+            Refusal::NotInGroup(_) => "not-in-group",
+            Refusal::Leaving => "leaving",
+            Refusal::Lapsed => "lease-over",
             Refusal::Exhausted(_) => "fences-exhausted",
             Refusal::Expelled(_) => "expelled",
             Refusal::Excluded(_) => "excluded",
@@ -185,6 +197,9 @@ impl Refusal {
             | Refusal::Behind(_)
             | Refusal::Silent(_)
             | Refusal::NotReady(_)
+            | Refusal::NotInGroup(_)
+            | Refusal::Leaving
+            | Refusal::Lapsed
             | Refusal::Exhausted(_)
             | Refusal::Expelled(_)
             | Refusal::Excluded(_)
@@ -213,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 23] {
+    fn all() -> [Refusal; 26] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -235,6 +250,9 @@ mod tests {
             Refusal::Behind(name()),
             Refusal::Silent(name()),
             Refusal::NotReady(name()),
+            Refusal::NotInGroup("why".to_string()),
+            Refusal::Leaving,
+            Refusal::Lapsed,
             Refusal::Exhausted(name()),
             Refusal::Expelled("why".to_string()),
             Refusal::Excluded(name()),

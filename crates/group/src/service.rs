@@ -13,6 +13,7 @@ mod crashes;
 mod group;
 mod sessions;
 mod telling;
+mod views;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -26,8 +27,10 @@ use crate::detector::Detector;
 use crate::driver::{Driver, Outputs, Place, Settled, Timer};
 use crate::listing::Page;
 use crate::lock::Owner;
+use crate::membership::{Entry, Run, ViewMessage};
 use crate::question::{Answer, Question};
 use crate::refusal::Refusal;
+use crate::registry::Txn;
 use crate::request::{Hold, Origin, Request, RequestId, State};
 use crate::session::{Over, Session, SessionId, Who};
 use crate::shard::{Ask, Asked, Key, Shard};
@@ -115,6 +118,20 @@ pub enum Output {
     Excluded(usize),
     /// Something happened that cannot happen in a correct run.
     Anomaly(&'static str),
+    /// A transaction for the registry. Its answer comes back with the number.
+    Transaction(u64, Txn),
+    /// Links are to be kept to these members, and to no others.
+    Peers(Vec<Entry>),
+    /// Something to tell another member about a view.
+    View(Run, ViewMessage),
+    /// This view has begun here.
+    Began(Arc<View>),
+    /// What callers hold that wait for their tickets themselves is lost.
+    LostDirectly,
+    /// The group goes on without this member, which comes back as another incarnation, and why.
+    Out(String),
+    /// The member has left in order.
+    Left,
 }
 
 /// Another member, as this one knows it.
@@ -166,6 +183,8 @@ pub struct Service {
     last_request: u64,
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
+    /// Of a member whose group changes.
+    views: Option<views::Views>,
 }
 
 impl Service {
@@ -188,6 +207,7 @@ impl Service {
             last_request: 0,
             questions: BTreeMap::new(),
             last_question: 0,
+            views: None,
             view,
         }
     }
@@ -202,6 +222,8 @@ impl Service {
                     self.act_on(findings, host, out);
                 }
             }
+            Timer::Membership => self.wake(host, out),
+            Timer::Departure => self.go_on_departing(host, out),
             Timer::Session(owner) => self.expire(owner, host, out),
             Timer::Request(id) => self.give_up(id, host, out),
             Timer::Question(number) => self.close_question(number, host, out),

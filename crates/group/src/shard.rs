@@ -118,6 +118,8 @@ pub struct Shard {
     suspects: Vec<usize>,
     /// Who was inside when the view began: instances that are created later begin from it.
     held: Arc<Held>,
+    /// Whether no algorithm may step any more: the next view has yet to begin.
+    is_frozen: bool,
     /// Who leaves a lock only to ask for it again.
     pub returning: Returning,
     step: Step,
@@ -141,6 +143,7 @@ impl Shard {
             tickets: 0,
             suspects: Vec::new(),
             held: Arc::default(),
+            is_frozen: false,
             returning: Returning::default(),
             step: Step::default(),
             internal: VecDeque::new(),
@@ -182,6 +185,9 @@ impl Shard {
             None if !out.driver.take_room() => return Err(Refusal::Full),
             None => self.create(key, hash, out).inspect_err(|_| out.driver.give_room(1))?,
         };
+        if self.is_frozen {
+            return Ok(self.queue_up(index, ask, out));
+        }
         if ask.full != 0 {
             self.check_reach(index, &ask)?;
         }
@@ -271,6 +277,9 @@ impl Shard {
         if out.driver.is_watched() {
             self.tell_of_end(place, out);
         }
+        if self.is_frozen {
+            return self.note_release(place);
+        }
         let lock = &mut self.locks[index.0 as usize];
         let rules = self.families[usize::from(lock.kind)].rules;
         let driver = &mut out.driver;
@@ -299,11 +308,15 @@ impl Shard {
         }
     }
 
-    /// A client is inside.
+    /// A client is inside, and is told, if the lease of this member is not over.
     #[inline]
     fn grant(&mut self, index: LockIndex, grant: Grant, out: &mut Outputs<'_>) {
-        self.counts.grants += 1;
         let Grant { ticket, request, fence } = grant;
+        if !out.driver.is_valid() {
+            out.withheld = true;
+            return self.withhold(index, ticket);
+        }
+        self.counts.grants += 1;
         let place = Place { shard: out.shard, lock: index, ticket };
         out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });
         if out.driver.is_watched() {
@@ -351,7 +364,8 @@ impl Shard {
         })
     }
 
-    /// A message has come from another member.
+    /// A message has come from another member. One of an earlier view is of no use any more; one of a
+    /// later view is for whoever keeps it until then.
     pub fn deliver(
         &mut self,
         hash: u64,
@@ -360,8 +374,8 @@ impl Shard {
         out: &mut Outputs<'_>,
     ) {
         let StepMessage { epoch, key, from, to, body } = message;
-        if epoch != self.view.epoch {
-            return out.anomalies.push("a message came from another view");
+        if self.is_frozen || epoch != self.view.epoch {
+            return;
         }
         let index = match self.find(key, hash) {
             Some(index) => index,
@@ -387,7 +401,7 @@ impl Shard {
     /// A timer has run out.
     pub fn run_out(&mut self, timer: SeatTimer, out: &mut Outputs<'_>) {
         let SeatTimer { epoch, lock, seat, tag } = timer;
-        if epoch == self.view.epoch {
+        if epoch == self.view.epoch && !self.is_frozen {
             self.drive(lock, usize::from(seat), Stimulus::Timer(tag), &mut None, out);
         }
     }
@@ -460,7 +474,7 @@ impl Shard {
 impl Hash for Shard {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.view.epoch.hash(hasher);
-        self.held.hash(hasher);
+        (&self.held, self.is_frozen).hash(hasher);
         self.tickets.hash(hasher);
         self.suspects.hash(hasher);
         for lock in self.locks() {

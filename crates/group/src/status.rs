@@ -49,6 +49,8 @@ pub struct Status {
 pub enum Readiness {
     /// It does.
     Ready,
+    /// Not until it is in a view of its group, and what keeps it from that.
+    Joining(String),
     /// Not until these members have been connected.
     Waiting(Vec<String>),
     /// It does not belong to its group any more, and why.

@@ -21,8 +21,13 @@ use crate::shard::Key;
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// That of a group whose members never change.
+    /// That of a group that has just begun.
     pub const FIRST: Epoch = Epoch(1);
+
+    /// The next one; nothing when there are no more that fit into a fence.
+    pub fn next(self) -> Option<Epoch> {
+        (self < crate::fence::LAST_EPOCH).then_some(Epoch(self.0 + 1))
+    }
 }
 
 impl fmt::Display for Epoch {
@@ -47,7 +52,7 @@ const DEFAULT_RESOURCES: u32 = 1024;
 pub const MOST_SETS: u32 = 32;
 
 /// A member, as the others know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
     /// Its name, unique in the group.
     pub name: String,
@@ -143,6 +148,11 @@ impl View {
         let knows_sets = |namespace: &Namespace| takes(&namespace.algorithm, "resources");
         let sets = namespaces.iter().map(knows_sets).collect();
         View { epoch: Epoch::FIRST, members, me, namespaces, detector, sets }
+    }
+
+    /// The same with another number.
+    pub fn in_epoch(self, epoch: Epoch) -> Self {
+        View { epoch, ..self }
     }
 
     /// The view after this one, with other members; the same namespaces and the same place for
@@ -274,16 +284,23 @@ impl View {
     /// A number in which two views that differ are sure to differ, practically. Addresses do not
     /// count: a member may be reached in different ways from different places.
     pub fn digest(&self) -> u64 {
-        let members = self.members.iter().map(|Member { name, cluster, .. }| {
-            format!("member {name} {}", cluster.as_deref().unwrap_or(""))
-        });
+        let member = |digest, Member { name, cluster, .. }: &Member| {
+            let line = format!("member {name} {}", cluster.as_deref().unwrap_or(""));
+            stable_hash(&line, digest)
+        };
+        self.members.iter().fold(self.configuration(), member)
+    }
+
+    /// The same of what does not change from view to view: the namespaces.
+    pub fn configuration(&self) -> u64 {
         let namespaces = self.namespaces.iter().map(
             |Namespace { pattern, algorithm, resources, ack_timeout }| {
                 format!("namespace {pattern} {algorithm} {resources} {ack_timeout:?}")
             },
         );
-        let detector = self.has_detector().then(|| format!("detector {:?}", self.detector));
-        members.chain(namespaces).chain(detector).fold(0, |digest, line| stable_hash(&line, digest))
+        let listens = (0..self.namespaces.len()).any(|namespace| self.listens(namespace, 1));
+        let detector = listens.then(|| format!("detector {:?}", self.detector));
+        namespaces.chain(detector).fold(0, |digest, line| stable_hash(&line, digest))
     }
 }
 

@@ -46,6 +46,7 @@ mod scenario;
 mod setup;
 mod theory;
 mod time;
+pub mod views;
 mod waits;
 mod workload;
 

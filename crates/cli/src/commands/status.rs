@@ -58,7 +58,7 @@ fn code(status: &Status) -> u8 {
     let mut members = status.members.iter();
     match status.readiness {
         Readiness::Expelled(_) | Readiness::Excluded(_) => USELESS,
-        Readiness::Waiting(_) => DEGRADED,
+        Readiness::Waiting(_) | Readiness::Joining(_) => DEGRADED,
         Readiness::Ready => {
             let is_whole =
                 members.all(|member| is_well(&member.link) && member.suspected.is_none());
@@ -71,6 +71,7 @@ fn code(status: &Status) -> u8 {
 fn readiness_words(readiness: &Readiness) -> (&'static str, String) {
     match readiness {
         Readiness::Ready => ("ready", "ready".to_string()),
+        Readiness::Joining(why) => ("joining", format!("not in its group yet: {why}")),
         Readiness::Waiting(members) => {
             ("waiting", format!("waiting for {} before it grants locks", members.join(", ")))
         }
@@ -196,7 +197,9 @@ fn status_json(status: &Status) -> serde_json::Value {
     let (waits_for, why) = match &status.readiness {
         Readiness::Ready => (None, None),
         Readiness::Waiting(members) => (Some(members), None),
-        Readiness::Expelled(why) | Readiness::Excluded(why) => (None, Some(why)),
+        Readiness::Joining(why) | Readiness::Expelled(why) | Readiness::Excluded(why) => {
+            (None, Some(why))
+        }
     };
     json!({
         "group": status.group, "node": status.node, "millis": status.millis,

@@ -25,6 +25,9 @@ impl Service {
         match &self.phase {
             Phase::Stopped => return Err(Refusal::Stopped),
             Phase::Expelled(why) => return Err(Refusal::Expelled(why.clone())),
+            Phase::Gathering | Phase::Granting if self.is_departing() => {
+                return Err(Refusal::Leaving);
+            }
             Phase::Gathering | Phase::Granting => {}
         }
         let request = Request::new(origin, asked, &self.view)?;
@@ -109,7 +112,7 @@ impl Service {
     ///
     /// A semaphore is not asked about: members are not counted at one instant, so their counts could
     /// not be added up.
-    fn ask_whether_held(&mut self, id: RequestId, out: &mut Vec<Output>) {
+    pub(super) fn ask_whether_held(&mut self, id: RequestId, out: &mut Vec<Output>) {
         let Some(request) = self.requests.get_mut(&id) else { return };
         self.last_question += 1;
         request.question = Some(self.last_question);

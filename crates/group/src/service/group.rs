@@ -65,15 +65,18 @@ impl Service {
     ) {
         let epoch = match &message {
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::View(_) => {
+                return out.push(Output::Anomaly("a message about a view came to a fixed group"));
+            }
             PeerMessage::Detector { epoch, .. }
             | PeerMessage::Ask { epoch, .. }
             | PeerMessage::Answer { epoch, .. } => *epoch,
         };
         if epoch != self.view.epoch {
-            return out.push(Output::Anomaly("a message came from another view"));
+            return;
         }
         match message {
-            PeerMessage::Step(_) => {
+            PeerMessage::Step(_) | PeerMessage::View(_) => {
                 out.push(Output::Anomaly("a message of a lock is for its shard"));
             }
             PeerMessage::Detector { body, .. } => match &mut self.detector {
@@ -155,6 +158,10 @@ impl Service {
         if self.phase != Phase::Gathering {
             return None;
         }
+        if let Some(membership) = self.membership() {
+            let obstacle = membership.obstacle().unwrap_or("the view has yet to begin");
+            return Some(Refusal::NotInGroup(obstacle.into()));
+        }
         let absent: Vec<String> = self.absent().map(|name| format!("'{name}'")).collect();
         Some(Refusal::NotReady(absent.join(", ")))
     }
@@ -162,6 +169,10 @@ impl Service {
     /// Whether the member grants locks.
     pub fn readiness(&self) -> Readiness {
         match (&self.phase, self.excluded_by) {
+            (Phase::Gathering, _) if self.membership().is_some() => {
+                let obstacle = self.membership().and_then(|membership| membership.obstacle());
+                Readiness::Joining(obstacle.unwrap_or("the view has yet to begin").into())
+            }
             (Phase::Gathering, _) => Readiness::Waiting(self.absent().map(String::from).collect()),
             (Phase::Expelled(why), _) => Readiness::Expelled(why.clone()),
             (_, Some(by)) => Readiness::Excluded(self.view.members[by].name.clone()),

@@ -66,6 +66,9 @@ impl Service {
     /// Renews a session. It may be too late, although nobody has noticed yet.
     pub fn renew(&mut self, owner: Owner, host: &mut dyn Host) -> Result<(), Over> {
         let now = host.now();
+        if self.prolongs_nothing() {
+            return Err(Over::Stopping);
+        }
         match self.sessions.get_mut(&owner) {
             Some(session) if now < session.deadline => {
                 session.renew(now);

@@ -29,13 +29,15 @@ impl Shard {
     /// Whether the others may take the lock at `place` for free because of what a detector says.
     pub fn listens(&self, place: Place) -> bool {
         let lock = &self.locks[place.lock.0 as usize];
-        self.families[usize::from(lock.kind)].listens
+        self.families.get(usize::from(lock.kind)).is_some_and(|family| family.listens)
     }
 
     /// The locks whose algorithms want to know who has crashed.
     fn listeners(&self) -> Vec<LockIndex> {
         let families = &self.families;
-        let listens = |(_, lock): &(u32, &Lock)| families[usize::from(lock.kind)].listens;
+        let listens = |(_, lock): &(u32, &Lock)| {
+            families.get(usize::from(lock.kind)).is_some_and(|family| family.listens)
+        };
         self.indexed().filter(listens).map(|(index, _)| LockIndex(index)).collect()
     }
 

@@ -41,14 +41,11 @@ impl Shard {
         hash: u64,
         out: &mut Outputs<'_>,
     ) -> Result<LockIndex, Refusal> {
-        let view = Arc::clone(&self.view);
-        let namespace = view.namespace(key.name);
-        let home = view.home(key.name);
-        let seating = view.seating(namespace, key.permits, home);
-        let start = self.held.start(key, &view, seating);
-        let family = self.family(namespace, key, seating, &start)?;
-        let slots = self.slots(family, seating, &start);
-        let lock = Lock::new(key.name, key.permits, family as u16, home as u16, slots);
+        let lock = match self.is_frozen {
+            // It gets its seats when the next view begins.
+            true => Lock::new(key.name, key.permits, 0, 0, core::iter::empty()),
+            false => self.seated_lock(key)?,
+        };
         let index = match self.free.pop() {
             Some(free) => {
                 self.locks[free as usize] = lock;
@@ -62,8 +59,22 @@ impl Shard {
         let (locks, hasher) = (&self.locks, &self.hasher);
         let hash_of = |&index: &u32| hasher.hash_one(&*locks[index as usize].name);
         self.table.insert_unique(hash, index, hash_of);
-        self.start(LockIndex(index), out);
+        if !self.is_frozen {
+            self.start(LockIndex(index), out);
+        }
         Ok(LockIndex(index))
+    }
+
+    /// A lock with instances of the present view.
+    fn seated_lock(&mut self, key: Key<'_>) -> Result<Lock, Refusal> {
+        let view = Arc::clone(&self.view);
+        let namespace = view.namespace(key.name);
+        let home = view.home(key.name);
+        let seating = view.seating(namespace, key.permits, home);
+        let start = self.held.start(key, &view, seating);
+        let family = self.family(namespace, key, seating, &start)?;
+        let slots = self.slots(family, seating, &start);
+        Ok(Lock::new(key.name, key.permits, family as u16, home as u16, slots))
     }
 
     /// New instances for all seats of this member.

@@ -54,6 +54,9 @@ impl Shard {
                     }
                 }
             }
+            if self.is_frozen {
+                break;
+            }
             let lock = &mut self.locks[index.0 as usize];
             let rules = self.families[usize::from(lock.kind)].rules;
             let Some((seat, claim)) = lock.next_request(rules) else { break };

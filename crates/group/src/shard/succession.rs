@@ -11,8 +11,11 @@ use alloc::vec::Vec;
 use catraca_core::{Claim, NodeId, Start};
 use serde::{Deserialize, Serialize};
 
-use super::{Key, LockIndex, Shard};
-use crate::driver::Outputs;
+use super::{Ask, Asked, Key, Shard};
+use crate::driver::{Change, Event, LockIndex, Outputs, Place};
+use crate::durable::HoldId;
+use crate::lock::{Asker, Ticket};
+use crate::refusal::Refusal;
 use crate::view::{Seating, View};
 
 /// A lock that is held, and where.
@@ -28,6 +31,8 @@ pub struct HeldLock {
     pub seat: u16,
     /// What it holds of the instance.
     pub claim: Claim,
+    /// The durable hold that it is a part of, if it is.
+    pub durable: Option<HoldId>,
 }
 
 /// Everything that is held in a group when a view begins.
@@ -76,6 +81,7 @@ impl Shard {
                 member: member.clone(),
                 seat: seat as u16,
                 claim: hold.asker.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone()),
+                durable: None,
             });
             held.collect::<Vec<_>>()
         };
@@ -85,10 +91,11 @@ impl Shard {
     /// Begins a new view, in which `held` is held. Whoever is inside stays inside; whoever waits
     /// asks again, in the same order; a lock that nobody here holds or awaits is forgotten.
     pub fn change_view(&mut self, view: Arc<View>, held: Arc<Held>, out: &mut Outputs<'_>) {
-        (self.view, self.held) = (view, held);
+        (self.view, self.held, self.is_frozen) = (view, held, false);
         // Their places belong to the old view.
         self.suspects.clear();
         self.families.clear();
+        self.internal.clear();
         let mut in_use = Vec::new();
         for index in 0..self.locks.len() as u32 {
             let lock = &self.locks[index as usize];
@@ -104,8 +111,93 @@ impl Shard {
         for &index in &in_use {
             self.reseat(index);
         }
-        for index in in_use {
+        for &index in &in_use {
             self.start(index, out);
+        }
+        for index in in_use {
+            self.carry_out_releases(index, out);
+        }
+    }
+
+    /// Whoever has left between the views leaves now.
+    fn carry_out_releases(&mut self, index: LockIndex, out: &mut Outputs<'_>) {
+        let lock = &self.locks[index.0 as usize];
+        let left = lock.seated().filter(|(_, hold)| hold.has_left);
+        let tickets: Vec<Ticket> = left.map(|(_, hold)| hold.ticket).collect();
+        for ticket in tickets {
+            self.release(Place { shard: out.shard, lock: index, ticket }, out);
+        }
+    }
+
+    /// Stops all algorithms until the next view begins. Whoever asks waits; whoever leaves does so when
+    /// the view begins. Returns everything that clients of this member hold.
+    pub fn freeze(&mut self) -> Vec<HeldLock> {
+        self.is_frozen = true;
+        self.held()
+    }
+
+    /// Nobody asks the group before the next view begins.
+    pub(super) fn queue_up(&mut self, index: LockIndex, ask: Ask, out: &mut Outputs<'_>) -> Asked {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let Ask { owner, request, set, .. } = ask;
+        let now = out.driver.now();
+        self.locks[index.0 as usize].join(ticket, Asker { owner, request, set }, now);
+        let change = Change::Waits;
+        let lock = &self.locks[index.0 as usize];
+        let key = Key { name: &lock.name, permits: lock.permits };
+        out.driver.event(Event { key, owner, change });
+        Asked { place: Place { shard: out.shard, lock: index, ticket }, fence: None }
+    }
+
+    /// Whoever is at `place` leaves, although no algorithm may step.
+    pub(super) fn note_release(&mut self, place: Place) {
+        let lock = &mut self.locks[place.lock.0 as usize];
+        if !lock.note_leaving(place.ticket) {
+            lock.forget(place.ticket);
+        }
+    }
+
+    /// The lease is over, and a client that is not told of a grant waits again. What the algorithms do
+    /// from now on is of no use: the next view makes them anew.
+    #[cold]
+    pub(super) fn withhold(&mut self, index: LockIndex, ticket: Ticket) {
+        self.locks[index.0 as usize].take_back(ticket);
+        self.is_frozen = true;
+        self.internal.clear();
+    }
+
+    /// Whoever holds a lock without a request of the service has lost it.
+    pub fn lose_direct_holds(&mut self) {
+        for index in 0..self.locks.len() {
+            let holds = self.locks[index].holds().filter(|hold| hold.asker.request.is_none());
+            let tickets: Vec<Ticket> = holds.map(|hold| hold.ticket).collect();
+            for ticket in tickets {
+                self.locks[index].note_leaving(ticket);
+            }
+        }
+    }
+
+    /// Whether a client of this member is inside a lock.
+    pub fn is_held_by_somebody(&self) -> bool {
+        self.locks().any(|lock| lock.holds().next().is_some())
+    }
+
+    /// Nobody may wait here any more.
+    pub fn refuse_waiters(&mut self, why: &Refusal, out: &mut Outputs<'_>) {
+        let indices: Vec<LockIndex> = self.indexed().map(|(index, _)| LockIndex(index)).collect();
+        for index in indices {
+            self.refuse_all(index, why, out);
+        }
+    }
+
+    /// The group goes on without this member: nothing is held here any more. Whoever waits goes on
+    /// waiting.
+    pub fn reset(&mut self) {
+        self.is_frozen = true;
+        self.internal.clear();
+        for lock in &mut self.locks {
+            lock.clear();
         }
     }
 

@@ -95,6 +95,14 @@ impl Engine {
                 self.losses.notify_waiters();
             }
             Output::Anomaly(what) => self.note(what),
+            // Of members whose group changes.
+            Output::Transaction(..)
+            | Output::Peers(_)
+            | Output::View(..)
+            | Output::Began(_)
+            | Output::LostDirectly
+            | Output::Out(_)
+            | Output::Left => {}
         }
     }
 

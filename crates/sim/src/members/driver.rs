@@ -96,7 +96,14 @@ impl Simulation<'_> {
                 self.note(now, format_args!("m{member}: {output:?}"));
             }
             // Of the program that runs a member, which asks for nothing here.
-            Output::Settled(..) | Output::Lost(_) | Output::Page(..) => {}
+            Output::Settled(..) | Output::Lost(_) | Output::Page(..) | Output::LostDirectly => {}
+            // Of groups that change, which are simulated elsewhere.
+            Output::Transaction(..)
+            | Output::Peers(_)
+            | Output::View(..)
+            | Output::Began(_)
+            | Output::Out(_)
+            | Output::Left => {}
         }
     }
 

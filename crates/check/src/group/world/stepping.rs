@@ -13,9 +13,6 @@ use super::{Action, Fault, Phase, Recorder, Turn, World};
 use crate::group::model::MemberModel;
 use crate::group::{NextView, Setting};
 
-/// What a member says of a message of another view.
-const OTHER_VIEW: &str = "a message came from another view";
-
 /// What follows from a step, for whoever tells of it. Clients and members by their places.
 #[derive(Clone, Debug)]
 pub(in crate::group) enum Effect<'a> {
@@ -129,7 +126,9 @@ impl World {
             return self.blame(Fault::Anomaly(to, "a message cannot be read from its bytes"));
         };
         let sender = self.place_in_view(from);
-        let epoch = epoch_of(&mut message);
+        let Some(epoch) = epoch_of(&mut message) else {
+            return self.blame(Fault::Anomaly(to, "a message about a view came to a fixed group"));
+        };
         if *epoch == self.epoch {
             return self.step(model, to, Input::Message(sender, message), tell);
         }
@@ -143,7 +142,7 @@ impl World {
         tell(Effect::Ignored(to));
     }
 
-    /// Whether anything follows from an input of which only a complaint may follow.
+    /// Whether anything follows from an input of which nothing may follow.
     fn listens(&mut self, member: usize, input: Input<'_>) -> bool {
         let Some(it) = self.members[member].as_mut().map(Arc::make_mut) else { return false };
         let (mut driver, mut out) = (Recorder::default(), Vec::new());
@@ -151,7 +150,7 @@ impl World {
         let before = hasher.hash_one(&*it);
         it.step(input, &mut driver, &mut out);
         let is_silent = driver.sent.is_empty() && driver.timers.is_empty();
-        before != hasher.hash_one(&*it) || !is_silent || out != [Output::Anomaly(OTHER_VIEW)]
+        before != hasher.hash_one(&*it) || !is_silent || !out.is_empty()
     }
 
     /// The place of a member in the present view.
@@ -344,11 +343,12 @@ fn turn(name: usize, fence: Fence) -> Turn {
     (name, epoch, number)
 }
 
-fn epoch_of<'a>(message: &'a mut PeerMessage<'_>) -> &'a mut Epoch {
+fn epoch_of<'a>(message: &'a mut PeerMessage<'_>) -> Option<&'a mut Epoch> {
     match message {
-        PeerMessage::Step(step) => &mut step.epoch,
+        PeerMessage::Step(step) => Some(&mut step.epoch),
         PeerMessage::Detector { epoch, .. }
         | PeerMessage::Ask { epoch, .. }
-        | PeerMessage::Answer { epoch, .. } => epoch,
+        | PeerMessage::Answer { epoch, .. } => Some(epoch),
+        PeerMessage::View(_) => None,
     }
 }

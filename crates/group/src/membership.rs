@@ -1,0 +1,439 @@
+//! How a member belongs to its group: its lease, the view, and the way from one view to the next.
+//!
+//! The group runs in numbered views. Within a view an algorithm runs as its paper says. When somebody
+//! joins, leaves or is lost, everybody stops the algorithms of the view and begins the next one with
+//! those inside who are inside. Tokens are never searched for: they are made anew.
+//!
+//! [`Membership`] is a plain value. Its inputs are answers of the registry, messages of other members,
+//! links that come and go, and the time; what follows is pushed into a buffer of [`Directive`]s. The
+//! rules that keep two from being inside are in `rules.rs`.
+
+mod change;
+mod deciding;
+mod mutants;
+mod reach;
+mod record;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use catraca_algorithms::hi_adsd;
+use serde::{Deserialize, Serialize};
+
+use self::change::Change;
+pub use self::mutants::{VIEW_MUTANTS, ViewMutant};
+pub use self::record::{Beat, Cause, Entry, Run, ViewRecord};
+use self::record::{VIEW, beat_key};
+pub use self::rules::Lease;
+use self::rules::{Rules, Sound};
+use crate::registry::{Answer, Revision, Trouble, Txn};
+use crate::shard::{Held, HeldLock};
+use crate::time::Time;
+use crate::view::{Epoch, Member, Namespace, View};
+
+/// So many changes of the view are remembered for operators.
+const MOST_HISTORY: usize = 32;
+
+/// What members say to each other about views.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ViewMessage {
+    /// There is a view with this number.
+    Begin {
+        /// The number.
+        epoch: Epoch,
+    },
+    /// What is held at the sender, for the one who makes the table of this view.
+    Report {
+        /// The number of the view.
+        epoch: Epoch,
+        /// A part of it.
+        part: Vec<HeldLock>,
+        /// Whether this is the last part.
+        is_last: bool,
+    },
+    /// What is held in the whole group when this view begins.
+    Table {
+        /// The number of the view.
+        epoch: Epoch,
+        /// A part of it.
+        part: Vec<HeldLock>,
+        /// Whether this is the last part.
+        is_last: bool,
+    },
+}
+
+impl ViewMessage {
+    fn epoch(&self) -> Epoch {
+        match self {
+            ViewMessage::Begin { epoch }
+            | ViewMessage::Report { epoch, .. }
+            | ViewMessage::Table { epoch, .. } => *epoch,
+        }
+    }
+}
+
+/// What follows from an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Directive {
+    /// A transaction for the registry. Its answer comes back with the number.
+    Ask(u64, Txn),
+    /// [`Membership::wake`] is to be called at this time. An earlier wish of this kind is void.
+    Wake(Time),
+    /// Links are to be kept to these members, and to no others.
+    Peers(Vec<Entry>),
+    /// Something to tell another member.
+    Send(Run, ViewMessage),
+    /// No algorithm may step any more. [`Membership::report`] is to be called with what is held.
+    Freeze(Epoch),
+    /// This view begins, with this held.
+    Activate(Box<View>, Arc<Held>),
+    /// Locks may be granted until then.
+    Valid(Time),
+    /// The lease is over: nothing is certain that clients of this member hold.
+    Lapsed,
+    /// The others ask this member to leave, because it does not reach all of them. When nobody is
+    /// inside any more, [`Membership::leave`] is to be called.
+    MustLeave,
+    /// The group goes on without this member, which comes back as another incarnation, and why.
+    Out(String),
+    /// The member has left in order.
+    Left,
+}
+
+/// Everything about a member that does not change while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Who it is.
+    pub member: Member,
+    /// How long leases last.
+    pub lease: Lease,
+    /// Which algorithm guards which names.
+    pub namespaces: Vec<Namespace>,
+    /// How crashes are found, in groups that want to know.
+    pub detector: hi_adsd::Config,
+}
+
+impl Settings {
+    /// The view of the member at place `me` of a record.
+    fn view(&self, record: &ViewRecord, me: usize) -> View {
+        let members = record.members.iter().map(|entry| entry.member.clone()).collect();
+        View::new(members, me, self.namespaces.clone(), self.detector).in_epoch(record.epoch)
+    }
+
+    /// A number that differs if the configurations of two members do.
+    fn configuration(&self) -> u64 {
+        View::new(Vec::new(), 0, self.namespaces.clone(), self.detector).configuration()
+    }
+}
+
+/// Whether the member is in the view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Standing {
+    Outside,
+    /// Its beat's key was created at this revision.
+    Inside(Revision),
+    /// It has left, and does not come back.
+    Gone,
+}
+
+/// A beat of another member, and when it was received.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Heard {
+    at: Revision,
+    since: Time,
+    unreached: Vec<String>,
+}
+
+/// What a transaction is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Purpose {
+    Read,
+    Beat,
+    /// Changes the view so that this member is in it.
+    Join,
+    /// Changes the view in another way: leaves, excludes, marks or renews.
+    Propose,
+    /// The durable holds, for the table of a view.
+    Holds(Epoch),
+}
+
+/// A link to another member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Reached {
+    incarnation: u64,
+    is_up: bool,
+}
+
+/// A view that the member has been through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Its number.
+    pub epoch: Epoch,
+    /// How many members it had.
+    pub members: u32,
+    /// Why it began.
+    pub cause: String,
+    /// When this member began it.
+    pub at: Time,
+    /// How long nothing was granted here, from hearing of the view until it began.
+    pub took: Duration,
+}
+
+/// How a member belongs to its group.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    settings: Arc<Settings>,
+    rules: &'static dyn Rules,
+    incarnation: u64,
+    standing: Standing,
+    /// The revision of the newest answer.
+    revision: Revision,
+    /// Whether the view is written in a form that this release cannot read.
+    is_unreadable: bool,
+    /// The newest view, and when it was written.
+    view: Option<(Revision, Arc<ViewRecord>)>,
+    /// The last beat of every member.
+    beats: BTreeMap<String, Heard>,
+    answered_at: Option<Time>,
+    /// What was asked and not answered, and when it was sent.
+    asks: BTreeMap<u64, (Purpose, Time)>,
+    last_ask: u64,
+    /// The transaction that is to change the view, if one is under way.
+    proposal: Option<u64>,
+    /// Nothing is asked before then, but beats: the registry could not answer.
+    retry_at: Time,
+    /// When the registry is read next, if nothing else brings news.
+    read_at: Time,
+    beat_at: Time,
+    last_beat: u64,
+    valid_until: Time,
+    /// Whether the lease was over since the present view began.
+    has_lapsed: bool,
+    /// The links that were heard of, by member.
+    links: BTreeMap<String, Reached>,
+    /// The members of the view that are not connected, and since when.
+    awaited: BTreeMap<Run, Time>,
+    /// The view that runs here.
+    active: Option<Epoch>,
+    /// The last view that began here, or was about to.
+    begun: Epoch,
+    change: Option<Change>,
+    /// Messages about views that this member has not heard of.
+    early: Vec<(Run, ViewMessage)>,
+    /// Another view with the same members is wanted.
+    wish: Option<Cause>,
+    /// Whether the member leaves, and whether it is to come back.
+    leaving: Option<Leaving>,
+    was_asked_to_leave: bool,
+    wake_at: Option<Time>,
+    history: VecDeque<Past>,
+    /// Why it is not in the view, or the registry does not answer.
+    obstacle: Option<String>,
+}
+
+/// How a member leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leaving {
+    /// To come back when it reaches everybody.
+    ForNow,
+    /// Because its process ends.
+    ForGood,
+}
+
+impl Membership {
+    /// A member that has not read the registry yet.
+    pub fn new(settings: Settings, incarnation: u64) -> Self {
+        Membership {
+            settings: Arc::new(settings),
+            rules: &Sound,
+            incarnation,
+            standing: Standing::Outside,
+            revision: Revision(0),
+            is_unreadable: false,
+            view: None,
+            beats: BTreeMap::new(),
+            answered_at: None,
+            asks: BTreeMap::new(),
+            last_ask: 0,
+            proposal: None,
+            retry_at: Time(0),
+            read_at: Time(0),
+            beat_at: Time(u64::MAX),
+            last_beat: 0,
+            valid_until: Time(0),
+            has_lapsed: false,
+            links: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            active: None,
+            begun: Epoch(0),
+            change: None,
+            early: Vec::new(),
+            wish: None,
+            leaving: None,
+            was_asked_to_leave: false,
+            wake_at: None,
+            history: VecDeque::new(),
+            obstacle: None,
+        }
+    }
+
+    /// Breaks a rule.
+    pub(crate) fn mutate(&mut self, name: &str) {
+        let mutant = VIEW_MUTANTS.iter().find(|mutant| mutant.name == name);
+        self.rules = mutant.map_or(self.rules, |mutant| mutant.rules);
+    }
+
+    /// The time has come, or the member has just begun.
+    pub fn wake(&mut self, now: Time, out: &mut Vec<Directive>) {
+        self.wake_at = None;
+        self.decide(now, out);
+    }
+
+    /// The lease was found over, although it may have been prolonged meanwhile.
+    pub fn lapse(&mut self, now: Time, out: &mut Vec<Directive>) {
+        if matches!(self.standing, Standing::Inside(_)) {
+            self.stop(out);
+        }
+        self.decide(now, out);
+    }
+
+    /// The registry has changed.
+    pub fn changed(&mut self, now: Time, out: &mut Vec<Directive>) {
+        self.read_at = now;
+        self.decide(now, out);
+    }
+
+    /// The registry has answered a transaction, or not.
+    pub fn answered(
+        &mut self,
+        number: u64,
+        result: Result<Answer, Trouble>,
+        now: Time,
+        out: &mut Vec<Directive>,
+    ) {
+        let Some((purpose, sent)) = self.asks.remove(&number) else { return };
+        if self.proposal == Some(number) {
+            self.proposal = None;
+        }
+        match result {
+            Ok(answer) => self.take_in(&purpose, sent, &answer, now, out),
+            Err(trouble) => {
+                self.obstacle = Some(trouble.to_string());
+                self.retry_at = now + self.pause();
+                // What was asked may have been done, or be done yet.
+                self.read_at = self.retry_at;
+            }
+        }
+        self.decide(now, out);
+    }
+
+    /// A link to another member has come or gone.
+    pub fn link(&mut self, run: &Run, is_up: bool, now: Time, out: &mut Vec<Directive>) {
+        let reached = Reached { incarnation: run.incarnation, is_up };
+        match self.links.get(&run.name) {
+            // The end of a link to an earlier run says nothing about this one.
+            Some(known) if !is_up && known.incarnation != run.incarnation => return,
+            _ => self.links.insert(run.name.clone(), reached),
+        };
+        self.note_awaited(now);
+        self.decide(now, out);
+    }
+
+    /// Another member says something about a view.
+    pub fn hear(&mut self, from: &Run, message: ViewMessage, now: Time, out: &mut Vec<Directive>) {
+        let known = self.view.as_ref().map_or(Epoch(0), |(_, record)| record.epoch);
+        if message.epoch() > known {
+            self.keep_early(from, message);
+            self.read_at = now;
+        } else {
+            self.take_message(from, message, now, out);
+        }
+        self.decide(now, out);
+    }
+
+    /// Another view with the same members is wanted: to forget names, or because numbers are used up.
+    pub fn renew(&mut self, cause: Cause, now: Time, out: &mut Vec<Directive>) {
+        self.wish.get_or_insert(cause);
+        self.decide(now, out);
+    }
+
+    /// The member leaves. Nobody may be inside here any more, durable holds aside.
+    pub fn leave(&mut self, how: Leaving, now: Time, out: &mut Vec<Directive>) {
+        self.leaving = Some(match self.leaving {
+            Some(Leaving::ForGood) => Leaving::ForGood,
+            _ => how,
+        });
+        if self.standing == Standing::Outside && how == Leaving::ForGood {
+            self.standing = Standing::Gone;
+            out.push(Directive::Left);
+        }
+        self.decide(now, out);
+    }
+
+    // What others ask.
+
+    /// Which run of which member this is.
+    pub fn run(&self) -> Run {
+        Run { name: self.settings.member.name.clone(), incarnation: self.incarnation }
+    }
+
+    /// Until when locks may be granted.
+    pub fn valid_until(&self) -> Time {
+        self.valid_until
+    }
+
+    /// How long leases last.
+    pub fn lease(&self) -> Lease {
+        self.settings.lease
+    }
+
+    /// Which run of the member called `name` is connected, if one is.
+    pub(crate) fn connected(&self, name: &str) -> Option<Run> {
+        let link = self.links.get(name).filter(|link| link.is_up)?;
+        Some(Run { name: name.into(), incarnation: link.incarnation })
+    }
+
+    /// The view that the registry has, as far as this member knows.
+    pub fn record(&self) -> Option<&ViewRecord> {
+        self.view.as_ref().map(|(_, record)| &**record)
+    }
+
+    /// The epoch in which algorithms run here, if they do.
+    pub fn active(&self) -> Option<Epoch> {
+        self.active
+    }
+
+    /// How long ago a new beat of the member called `name` was received.
+    pub fn beat_age(&self, name: &str, now: Time) -> Option<Duration> {
+        self.beats.get(name).map(|heard| now.since(heard.since))
+    }
+
+    /// The last views.
+    pub fn history(&self) -> impl Iterator<Item = &Past> {
+        self.history.iter()
+    }
+
+    /// What keeps this member from being in the view, or from knowing it.
+    pub fn obstacle(&self) -> Option<&str> {
+        self.obstacle.as_deref()
+    }
+
+    /// How long to wait after the registry could not answer.
+    fn pause(&self) -> Duration {
+        self.settings.lease.ttl / 15
+    }
+
+    fn ask(&mut self, purpose: Purpose, txn: Txn, now: Time, out: &mut Vec<Directive>) -> u64 {
+        self.last_ask += 1;
+        self.asks.insert(self.last_ask, (purpose, now));
+        out.push(Directive::Ask(self.last_ask, txn));
+        self.last_ask
+    }
+}

@@ -1,0 +1,282 @@
+//! From one view to the next: everybody reports what is held, one member makes a table of it, and with
+//! the table everybody begins.
+//!
+//! To stop is to be slow, which every algorithm allows; so what was granted in the old view stays
+//! exclusive. Reports speak of what is held, not of the states of algorithms, so members that are in
+//! different views can report side by side. If somebody is lost meanwhile, the next view begins from
+//! the top.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::record::decode;
+use super::{Directive, MOST_HISTORY, Membership, Past, Purpose, Run, ViewMessage, ViewRecord};
+use crate::durable::{DurableHold, adopt};
+use crate::registry::{Answer, LARGEST_PAGE, Txn};
+use crate::shard::{Held, HeldLock};
+use crate::time::Time;
+use crate::view::{Epoch, MOST_MEMBERS};
+
+/// So many locks go into one message.
+const PART: usize = 2048;
+/// So many messages about views that are not known here are kept.
+const MOST_EARLY: usize = 64 * MOST_MEMBERS;
+
+/// A view that is about to begin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Change {
+    epoch: Epoch,
+    began: Time,
+    is_reported: bool,
+    /// What members have reported so far, and whether that is all.
+    reports: BTreeMap<Run, (Vec<HeldLock>, bool)>,
+    /// Whoever makes the table reads the durable holds last.
+    holds: Holds,
+    /// What has come of the table.
+    table: Vec<HeldLock>,
+    held: Option<Arc<Held>>,
+}
+
+/// How far the durable holds have been read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Holds {
+    NotYet,
+    /// Those after this key have yet to be read.
+    After(String, Vec<DurableHold>),
+    Read,
+}
+
+impl Change {
+    fn new(epoch: Epoch, began: Time) -> Self {
+        Change {
+            epoch,
+            began,
+            is_reported: false,
+            reports: BTreeMap::new(),
+            holds: Holds::NotYet,
+            table: Vec::new(),
+            held: None,
+        }
+    }
+}
+
+/// A list in parts, the last of which may be empty.
+fn parts(locks: &[HeldLock]) -> impl Iterator<Item = (Vec<HeldLock>, bool)> + '_ {
+    let last = locks.len().saturating_sub(1) / PART;
+    (0..=last).map(move |part| {
+        let from = part * PART;
+        (locks[from..locks.len().min(from + PART)].to_vec(), part == last)
+    })
+}
+
+impl Membership {
+    fn present(&self) -> Option<Arc<ViewRecord>> {
+        self.view.as_ref().map(|(_, record)| Arc::clone(record))
+    }
+
+    /// If there is a new view, everything stops here until it begins.
+    pub(super) fn begin_change(&mut self, now: Time, out: &mut Vec<Directive>) {
+        let Some(record) = self.present() else { return };
+        if record.epoch <= self.begun || !record.has(&self.run()) {
+            return;
+        }
+        self.begun = record.epoch;
+        self.active = None;
+        self.change = Some(Change::new(record.epoch, now));
+        if self.makes_table(&record) {
+            let epoch = record.epoch;
+            for run in self.others(&record) {
+                out.push(Directive::Send(run, ViewMessage::Begin { epoch }));
+            }
+        }
+        out.push(Directive::Freeze(record.epoch));
+    }
+
+    /// What is held here, after everything has stopped.
+    pub fn report(&mut self, held: Vec<HeldLock>, now: Time, out: &mut Vec<Directive>) {
+        let me = self.run();
+        let Some(record) = self.present() else { return };
+        let Some(change) = &mut self.change else { return };
+        if core::mem::replace(&mut change.is_reported, true) {
+            return;
+        }
+        let epoch = change.epoch;
+        match record.members.first().map(super::Entry::run) {
+            Some(first) if first == me => {
+                change.reports.insert(me, (held, true));
+            }
+            Some(first) => {
+                for (part, is_last) in parts(&held) {
+                    let report = ViewMessage::Report { epoch, part, is_last };
+                    out.push(Directive::Send(first.clone(), report));
+                }
+            }
+            None => return,
+        }
+        for (from, message) in core::mem::take(&mut self.early) {
+            if message.epoch() > epoch {
+                self.early.push((from, message));
+            } else {
+                self.take_message(&from, message, now, out);
+            }
+        }
+        self.begin_reading();
+        self.decide(now, out);
+    }
+
+    /// Whether this member makes the table.
+    fn makes_table(&self, record: &ViewRecord) -> bool {
+        record.members.first().is_some_and(|first| first.run() == self.run())
+    }
+
+    fn others(&self, record: &ViewRecord) -> Vec<Run> {
+        let me = self.run();
+        record.members.iter().map(super::Entry::run).filter(|run| *run != me).collect()
+    }
+
+    /// Keeps a message about a view that is not known here.
+    pub(super) fn keep_early(&mut self, from: &Run, message: ViewMessage) {
+        if self.early.len() < MOST_EARLY {
+            self.early.push((from.clone(), message));
+        }
+    }
+
+    /// Takes a message about a view that is known here.
+    pub(super) fn take_message(
+        &mut self,
+        from: &Run,
+        message: ViewMessage,
+        now: Time,
+        out: &mut Vec<Directive>,
+    ) {
+        let Some(record) = self.present() else { return };
+        let makes_table = self.makes_table(&record);
+        let Some(change) = &mut self.change else { return };
+        if message.epoch() != change.epoch || record.epoch != change.epoch || !record.has(from) {
+            return;
+        }
+        match message {
+            ViewMessage::Begin { .. } => {}
+            ViewMessage::Report { part, is_last, .. } => {
+                if makes_table {
+                    let (held, is_whole) = change.reports.entry(from.clone()).or_default();
+                    held.extend(part);
+                    *is_whole |= is_last;
+                    self.begin_reading();
+                }
+            }
+            ViewMessage::Table { part, is_last, .. } => {
+                let is_first = record.members.first().is_some_and(|first| first.run() == *from);
+                if is_first && change.held.is_none() {
+                    change.table.extend(part);
+                    if is_last {
+                        let table = core::mem::take(&mut change.table);
+                        change.held = Some(Arc::new(table.into_iter().collect()));
+                    }
+                }
+            }
+        }
+        self.activate_if_ready(now, out);
+    }
+
+    /// When everybody has reported, the durable holds are read. Not before: a member that is gone may
+    /// have written one until the view without it began.
+    fn begin_reading(&mut self) {
+        let Some(record) = self.present() else { return };
+        let Some(change) = &mut self.change else { return };
+        let whole = change.reports.values().filter(|(_, is_whole)| *is_whole).count();
+        let is_own = record.members.first().is_some_and(|first| {
+            first.run()
+                == Run { name: self.settings.member.name.clone(), incarnation: self.incarnation }
+        });
+        if is_own
+            && change.is_reported
+            && change.holds == Holds::NotYet
+            && self.rules.has_enough_reports(whole, record.members.len())
+        {
+            change.holds = Holds::After(String::new(), Vec::new());
+        }
+    }
+
+    /// Reads the next page of durable holds, if that is what the table waits for.
+    pub(super) fn read_holds_if_due(&mut self, now: Time, out: &mut Vec<Directive>) {
+        let Some(change) = &self.change else { return };
+        let Holds::After(after, _) = &change.holds else { return };
+        let purpose = Purpose::Holds(change.epoch);
+        if self.asks.values().any(|(asked, _)| *asked == purpose) {
+            return;
+        }
+        let txn = Txn::read().with_page(after.clone(), LARGEST_PAGE);
+        self.ask(purpose, txn, now, out);
+    }
+
+    /// A page of durable holds has come.
+    pub(super) fn see_holds(&mut self, epoch: Epoch, answer: &Answer, out: &mut Vec<Directive>) {
+        let Some(change) = &mut self.change else { return };
+        let Holds::After(after, found) = &mut change.holds else { return };
+        if change.epoch != epoch {
+            return;
+        }
+        if self.rules.keeps_durable_holds() {
+            let holds = answer.holds.iter();
+            found.extend(holds.filter_map(|(_, item)| decode::<DurableHold>(&item.value)));
+        }
+        match answer.holds.last() {
+            Some((last, _)) if answer.more => *after = last.clone(),
+            _ => {
+                let found = core::mem::take(found);
+                change.holds = Holds::Read;
+                self.make_table(&found, out);
+            }
+        }
+    }
+
+    /// Everything that is held, for everybody.
+    fn make_table(&mut self, holds: &[DurableHold], out: &mut Vec<Directive>) {
+        let Some(record) = self.present() else { return };
+        let Some(change) = &mut self.change else { return };
+        let reports = core::mem::take(&mut change.reports);
+        let mut table: Vec<HeldLock> = reports.into_values().flat_map(|(held, _)| held).collect();
+        let view = self.settings.view(&record, 0);
+        table.extend(adopt(&view, &table, holds));
+        let epoch = change.epoch;
+        change.held = Some(Arc::new(table.iter().cloned().collect()));
+        for run in self.others(&record) {
+            for (part, is_last) in parts(&table) {
+                let message = ViewMessage::Table { epoch, part, is_last };
+                out.push(Directive::Send(run.clone(), message));
+            }
+        }
+    }
+
+    /// Begins the view, if the table is here and the lease is not over.
+    pub(super) fn activate_if_ready(&mut self, now: Time, out: &mut Vec<Directive>) {
+        let Some(record) = self.present() else { return };
+        let Some(change) = &self.change else { return };
+        if now >= self.valid_until || change.epoch != record.epoch {
+            return;
+        }
+        let me = self.run();
+        let place = record.members.iter().position(|entry| entry.run() == me);
+        let (Some(held), Some(place)) = (&change.held, place) else { return };
+        let view = Box::new(self.settings.view(&record, place));
+        out.push(Directive::Activate(view, Arc::clone(held)));
+        self.history.push_back(Past {
+            epoch: record.epoch,
+            members: record.members.len() as u32,
+            cause: record.cause.to_string(),
+            at: now,
+            took: now.since(change.began),
+        });
+        if self.history.len() > MOST_HISTORY {
+            self.history.pop_front();
+        }
+        self.active = Some(record.epoch);
+        self.has_lapsed = false;
+        self.change = None;
+        self.wish = None;
+    }
+}

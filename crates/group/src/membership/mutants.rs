@@ -1,0 +1,125 @@
+//! Deliberately broken rules, to show that simulation and checker catch what they should.
+
+use core::fmt;
+use core::time::Duration;
+
+use super::rules::{Lease, Rules};
+use crate::time::Time;
+
+/// A broken rule.
+#[derive(Clone, Copy)]
+pub struct ViewMutant {
+    /// Its name.
+    pub name: &'static str,
+    /// What is broken, in one sentence.
+    pub breaks: &'static str,
+    pub(crate) rules: &'static dyn Rules,
+}
+
+impl fmt::Debug for ViewMutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All of them.
+pub const VIEW_MUTANTS: &[ViewMutant] = &[
+    ViewMutant {
+        name: "valid-for-ever",
+        breaks: "a member that has beaten once believes itself valid for ever",
+        rules: &ValidForEver,
+    },
+    ViewMutant {
+        name: "valid-from-answer",
+        breaks: "validity is counted from the answer of a beat instead of its sending",
+        rules: &ValidFromAnswer,
+    },
+    ViewMutant {
+        name: "excluded-early",
+        breaks: "a member is excluded before its lease is over",
+        rules: &ExcludedEarly,
+    },
+    ViewMutant {
+        name: "blind-beat",
+        breaks: "a beat is written although the member has been excluded",
+        rules: &BlindBeat,
+    },
+    ViewMutant {
+        name: "blind-exclusion",
+        breaks: "a member is excluded although it has beaten meanwhile",
+        rules: &BlindExclusion,
+    },
+    ViewMutant {
+        name: "start-before-reports",
+        breaks: "the table is made before everybody has reported",
+        rules: &StartBeforeReports,
+    },
+    ViewMutant {
+        name: "restart-at-once",
+        breaks: "a member that is started again does not wait for the lease of the run before",
+        rules: &RestartAtOnce,
+    },
+];
+
+#[derive(Debug)]
+struct ValidForEver;
+
+impl Rules for ValidForEver {
+    fn valid_until(&self, _: Lease, sent: Time, _: Time) -> Time {
+        sent + Duration::from_secs(1_000_000)
+    }
+}
+
+#[derive(Debug)]
+struct ValidFromAnswer;
+
+impl Rules for ValidFromAnswer {
+    fn valid_until(&self, lease: Lease, _: Time, answered: Time) -> Time {
+        answered + lease.ttl
+    }
+}
+
+#[derive(Debug)]
+struct ExcludedEarly;
+
+impl Rules for ExcludedEarly {
+    fn may_exclude(&self, lease: Lease, received: Time, now: Time) -> bool {
+        now >= received + lease.ttl / 2
+    }
+}
+
+#[derive(Debug)]
+struct BlindBeat;
+
+impl Rules for BlindBeat {
+    fn guards_beats(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct BlindExclusion;
+
+impl Rules for BlindExclusion {
+    fn guards_exclusion(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct StartBeforeReports;
+
+impl Rules for StartBeforeReports {
+    fn has_enough_reports(&self, reports: usize, members: usize) -> bool {
+        reports + 1 >= members
+    }
+}
+
+#[derive(Debug)]
+struct RestartAtOnce;
+
+impl Rules for RestartAtOnce {
+    fn waits_for_predecessor(&self) -> bool {
+        false
+    }
+}

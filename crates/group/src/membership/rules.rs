@@ -1,0 +1,92 @@
+//! The rules on which safety rests, one function each, so that a mutant can break one of them.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// How long a member that was heard of may act, and when another one may be excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Whoever is not heard of for this long may be excluded.
+    pub ttl: Duration,
+    /// A member stops so long before that. It allows for clocks of different rates.
+    pub margin: Duration,
+}
+
+impl Lease {
+    /// That of members which were told nothing.
+    pub const USUAL: Lease = Lease::of(Duration::from_secs(5));
+
+    /// A lease with the usual margin.
+    pub const fn of(ttl: Duration) -> Self {
+        Lease { ttl, margin: Duration::from_nanos(ttl.as_nanos() as u64 / 5) }
+    }
+
+    /// How often a member beats.
+    pub fn beat_interval(&self) -> Duration {
+        self.ttl / 3
+    }
+
+    /// What is left of a time of this member when it is counted by another clock, which may be slower.
+    pub fn seen_from_elsewhere(&self, time: Duration) -> Duration {
+        let share = self.margin.as_nanos() * 1_000_000 / self.ttl.as_nanos().max(1);
+        let less = time.as_nanos() * share / 1_000_000;
+        time.saturating_sub(Duration::from_nanos(u64::try_from(less).unwrap_or(u64::MAX)))
+    }
+
+    /// How long a member that has sent a beat may act.
+    pub fn validity(&self) -> Duration {
+        self.ttl.saturating_sub(self.margin)
+    }
+}
+
+/// What keeps two from being inside. Each function is one rule; mutants change one.
+pub(crate) trait Rules: fmt::Debug + Sync {
+    /// Until when a member is valid whose beat was sent at `sent` and answered at `answered`.
+    ///
+    /// It counts from the sending: the answer may have taken any time, during which others have
+    /// already begun to count.
+    fn valid_until(&self, lease: Lease, sent: Time, _answered: Time) -> Time {
+        sent + lease.validity()
+    }
+
+    /// Whether a member may be excluded whose last beat was received at `received`.
+    ///
+    /// It counts from the receipt, by the clock of whoever excludes: no clock is compared with
+    /// another.
+    fn may_exclude(&self, lease: Lease, received: Time, now: Time) -> bool {
+        now >= received + lease.ttl
+    }
+
+    /// Whether an exclusion fails if the excluded member has beaten meanwhile.
+    fn guards_exclusion(&self) -> bool {
+        true
+    }
+
+    /// Whether a beat fails if the member has been excluded meanwhile.
+    fn guards_beats(&self) -> bool {
+        true
+    }
+
+    /// Whether a table may be made of so many reports of a view with so many members.
+    fn has_enough_reports(&self, reports: usize, members: usize) -> bool {
+        reports == members
+    }
+
+    /// Whether the durable holds of members that are gone belong into a table.
+    fn keeps_durable_holds(&self) -> bool {
+        true
+    }
+
+    /// Whether a member waits until the run of it before this one is out of the view.
+    fn waits_for_predecessor(&self) -> bool {
+        true
+    }
+}
+
+/// The rules as they are.
+#[derive(Debug)]
+pub(crate) struct Sound;
+
+impl Rules for Sound {}

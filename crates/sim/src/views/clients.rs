@@ -1,0 +1,366 @@
+//! Clients: programs on machines of their own, which trust a session no longer than they may.
+
+use std::time::Duration;
+
+use catraca_group::{Acquire, Input, Notice, Owner, Wait, Who};
+
+use super::clock::Clock;
+use super::engine::{Event, Simulation};
+use crate::random::Random;
+use crate::time::Time;
+
+/// The time to live of sessions.
+const TTL: Duration = Duration::from_secs(3);
+/// A client that hears nothing for so long tries another member.
+const PATIENCE: Time = Time(1_500_000);
+/// Whoever was refused or sent away waits about so long.
+const PAUSE: u64 = 300_000;
+
+/// What a client does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Connect,
+    Ask,
+    Leave(u32),
+    Renew,
+    /// Its session may be over.
+    Look,
+}
+
+/// What a client says to its member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Open { said: Time },
+    Ask(Owner, u32, Acquire),
+    Release(Owner, u32),
+    Renew { owner: Owner, said: Time },
+}
+
+/// What a member says to its client.
+#[derive(Clone, Debug)]
+pub(super) enum Word {
+    /// The session is open, or renewed, and certain for so long from when the client asked.
+    Certain {
+        owner: Owner,
+        said: Time,
+        span: Duration,
+    },
+    Notice(Notice),
+    /// The member knows no such session.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Thinking,
+    Waiting(u32),
+    Inside(u32),
+}
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Client {
+    clock: Clock,
+    site: usize,
+    pub(super) session: u32,
+    owner: Option<Owner>,
+    /// It trusts its session until then.
+    trusted_until: Time,
+    heard_at: Time,
+    state: State,
+    last_number: u32,
+    locks: Vec<u32>,
+    /// What was said and may not have arrived: it is said again with every renewal.
+    unanswered: Vec<Command>,
+    pub(super) served: u32,
+    pub(super) is_cut: bool,
+    /// When the last thing that was said arrives, there and here: connections keep their order.
+    last_there: Time,
+    last_here: Time,
+}
+
+impl Client {
+    pub(super) fn new(site: usize, random: &mut Random, drift: i64) -> Self {
+        let rate = random.below(2 * drift as u64 + 1) as i64;
+        Client {
+            clock: Clock { offset: 0, drift: rate - drift },
+            site,
+            session: 0,
+            owner: None,
+            trusted_until: Time::ZERO,
+            heard_at: Time::ZERO,
+            state: State::Connecting,
+            last_number: 0,
+            locks: Vec::new(),
+            unanswered: Vec::new(),
+            served: 0,
+            is_cut: false,
+            last_there: Time::ZERO,
+            last_here: Time::ZERO,
+        }
+    }
+
+    /// What was said about a request has arrived.
+    fn is_answered(&mut self, request: u32) {
+        self.unanswered.retain(|said| match said {
+            Command::Ask(_, number, _) | Command::Release(_, number) => *number != request,
+            _ => true,
+        });
+    }
+
+    pub(super) fn doing(&self) -> String {
+        format!("{:?} at m{}", self.state, self.site)
+    }
+}
+
+impl Simulation<'_> {
+    pub(super) fn plan_act(&mut self, at: Time, client: usize, act: Act) {
+        let session = self.clients[client].session;
+        self.plan(at, Event::Act { client, session, act });
+    }
+
+    /// A client does something, if it still has the session in which it planned to.
+    pub(super) fn act(&mut self, now: Time, client: usize, session: u32, act: Act) {
+        let it = &self.clients[client];
+        if it.session != session {
+            return;
+        }
+        let (owner, state) = (it.owner, it.state);
+        match (act, owner) {
+            (Act::Connect, _) => {
+                self.clients[client].heard_at = now;
+                self.say(now, client, Command::Open { said: now });
+                self.plan_act(now + PATIENCE, client, Act::Look);
+            }
+            (Act::Ask, Some(owner)) => self.ask(now, client, owner),
+            (Act::Leave(number), Some(owner)) if state == State::Inside(number) => {
+                self.clients[client].served += 1;
+                self.rest(now, client);
+                let release = Command::Release(owner, number);
+                self.clients[client].unanswered.push(release.clone());
+                self.say(now, client, release);
+            }
+            (Act::Renew, Some(owner)) => {
+                self.say(now, client, Command::Renew { owner, said: now });
+                for again in self.clients[client].unanswered.clone() {
+                    self.say(now, client, again);
+                }
+                let third = self.clients[client].clock.ticks(TTL / 6);
+                self.plan_act(now + third, client, Act::Renew);
+            }
+            (Act::Look, _) => self.look(now, client),
+            _ => {}
+        }
+    }
+
+    /// A client whose session is over, or whose member is silent, goes elsewhere.
+    fn look(&mut self, now: Time, client: usize) {
+        let it = &self.clients[client];
+        let is_over = it.owner.is_some() && now >= it.trusted_until;
+        if is_over || now >= it.heard_at + PATIENCE {
+            return self.go_elsewhere(now, client);
+        }
+        let next = (it.heard_at + PATIENCE).min(match it.owner {
+            Some(_) => it.trusted_until,
+            None => Time(u64::MAX),
+        });
+        self.plan_act(next.max(now + Time(1)), client, Act::Look);
+    }
+
+    /// The client gives its session up. It is not inside any more.
+    fn go_elsewhere(&mut self, now: Time, client: usize) {
+        self.note(now, format_args!("client {client} gives its session up"));
+        self.judge.leaves(client);
+        let sites = self.sites.len() as u64;
+        let site = self.random.below(sites) as usize;
+        let it = &mut self.clients[client];
+        it.session += 1;
+        (it.owner, it.state, it.site) = (None, State::Connecting, site);
+        it.unanswered.clear();
+        let pause = Time(self.random.below(PAUSE) + 1000);
+        self.plan_act(now + pause, client, Act::Connect);
+    }
+
+    fn rest(&mut self, now: Time, client: usize) {
+        self.judge.leaves(client);
+        self.clients[client].state = State::Thinking;
+        let pause = Time(self.random.below(PAUSE) + 1000);
+        self.plan_act(now + pause, client, Act::Ask);
+    }
+
+    fn ask(&mut self, now: Time, client: usize, owner: Owner) {
+        let mut locks: Vec<u32> = (0..self.setup.claim)
+            .map(|_| self.random.below(u64::from(self.setup.locks)) as u32)
+            .collect();
+        locks.sort_unstable();
+        locks.dedup();
+        let names = locks.iter().map(|lock| format!("lock-{lock}")).collect();
+        let wait = match self.random.below(6) {
+            0 => Wait::AtMost(Duration::from_millis(1 + self.random.below(2000))),
+            1 => Wait::No(Duration::from_millis(250)),
+            _ => Wait::Forever,
+        };
+        let it = &mut self.clients[client];
+        it.last_number += 1;
+        let number = it.last_number;
+        (it.state, it.locks) = (State::Waiting(number), locks);
+        let acquire = Acquire { names, permits: self.setup.permits, wait };
+        let ask = Command::Ask(owner, number, acquire);
+        self.clients[client].unanswered.push(ask.clone());
+        self.say(now, client, ask);
+    }
+
+    /// A client says something to its member, unless they are cut off from each other.
+    fn say(&mut self, now: Time, client: usize, command: Command) {
+        let Client { session, site, is_cut, .. } = self.clients[client];
+        self.note(now, format_args!("client {client} says {command:?} to m{site}"));
+        let at = now + self.latency(now);
+        if !is_cut {
+            let last = &mut self.clients[client].last_there;
+            *last = at.max(*last);
+            let at = *last;
+            self.plan(at, Event::Command { client, session, site, command });
+        }
+    }
+
+    /// What a client has said reaches its member.
+    pub(super) fn command(
+        &mut self,
+        now: Time,
+        client: usize,
+        session: u32,
+        site: usize,
+        command: Command,
+    ) {
+        let who = |owner: &Owner| self.sites[site].sessions.get(owner) == Some(&(client, session));
+        match command {
+            Command::Open { said } => {
+                self.step(now, site, Input::Open(Who::default(), Some(TTL)));
+                let member = self.sites[site].member.as_ref();
+                let Some(opened) = member.and_then(|member| member.last_session()) else { return };
+                let owner = Owner(opened.number);
+                self.sites[site].sessions.insert(owner, (client, session));
+                self.assure(now, client, session, site, owner, said);
+            }
+            Command::Ask(owner, ..) | Command::Release(owner, _) | Command::Renew { owner, .. }
+                if !who(&owner) =>
+            {
+                self.answer(now, client, session, Word::Unknown);
+            }
+            Command::Ask(owner, number, acquire) => {
+                self.step(now, site, Input::Request(owner, number, acquire));
+            }
+            Command::Release(owner, number) => {
+                self.step(now, site, Input::Release(owner, number));
+            }
+            Command::Renew { owner, said } => {
+                self.step(now, site, Input::Renew(owner));
+                let member = self.sites[site].member.as_ref();
+                if member.is_some_and(|member| member.service().is_open(owner)) {
+                    self.assure(now, client, session, site, owner, said);
+                }
+            }
+        }
+    }
+
+    /// Tells a client for how long it may trust its session: no longer than its member may act.
+    fn assure(
+        &mut self,
+        now: Time,
+        client: usize,
+        session: u32,
+        site: usize,
+        owner: Owner,
+        said: Time,
+    ) {
+        let there = &self.sites[site];
+        let Some(member) = &there.member else { return };
+        let ttl = self.setup.lease.seen_from_elsewhere(TTL);
+        let span = member.service().certain(there.clock.at(now)).min(ttl);
+        self.answer(now, client, session, Word::Certain { owner, said, span });
+    }
+
+    /// A member says something to its client, unless they are cut off from each other.
+    pub(super) fn answer(&mut self, now: Time, client: usize, session: u32, word: Word) {
+        if !self.clients[client].is_cut {
+            let at = now + self.latency(now);
+            let last = &mut self.clients[client].last_here;
+            *last = at.max(*last);
+            let at = *last;
+            self.plan(at, Event::Word { client, session, word });
+        }
+    }
+
+    /// A client hears something from its member.
+    pub(super) fn hear(&mut self, now: Time, client: usize, session: u32, word: Word) {
+        if self.clients[client].session != session {
+            return;
+        }
+        self.note(now, format_args!("client {client} hears {word:?}"));
+        self.clients[client].heard_at = now;
+        match word {
+            Word::Certain { owner, said, span } => self.trust(now, client, owner, said, span),
+            Word::Unknown | Word::Notice(Notice::Over(_)) => self.go_elsewhere(now, client),
+            Word::Notice(Notice::Granted { request, fences }) => {
+                self.granted(now, client, request, &fences);
+            }
+            Word::Notice(Notice::Refused { request, .. }) => {
+                let state = self.clients[client].state;
+                match state {
+                    State::Waiting(number) if number == request => {
+                        self.clients[client].is_answered(request);
+                        self.rest(now, client);
+                    }
+                    State::Connecting => self.go_elsewhere(now, client),
+                    _ => {}
+                }
+            }
+            Word::Notice(Notice::Released { request }) => {
+                self.clients[client].is_answered(request);
+            }
+        }
+    }
+
+    fn trust(&mut self, now: Time, client: usize, owner: Owner, said: Time, span: Duration) {
+        let it = &mut self.clients[client];
+        let until = said + it.clock.ticks(span);
+        it.trusted_until = it.trusted_until.max(until);
+        let trusted = it.trusted_until;
+        if it.owner.is_none() {
+            it.trusted_until = until;
+            (it.owner, it.state) = (Some(owner), State::Thinking);
+            self.plan_act(now, client, Act::Ask);
+            self.plan_act(now, client, Act::Renew);
+            self.plan_act(now, client, Act::Look);
+        } else {
+            self.judge.prolongs(client, trusted);
+        }
+    }
+
+    fn granted(&mut self, now: Time, client: usize, request: u32, fences: &[u64]) {
+        let it = &self.clients[client];
+        if it.state != State::Waiting(request) || now >= it.trusted_until {
+            // What was asked again after it had been refused is not wanted any more.
+            if let Some(owner) = it.owner
+                && it.state != State::Inside(request)
+            {
+                self.say(now, client, Command::Release(owner, request));
+            }
+            return;
+        }
+        let (locks, until) = (it.locks.clone(), it.trusted_until);
+        self.clients[client].state = State::Inside(request);
+        self.clients[client].is_answered(request);
+        for (&lock, &fence) in locks.iter().zip(fences) {
+            if let Err(what) = self.judge.enters(now, client, lock, fence, until) {
+                return self.report(now, what);
+            }
+        }
+        let hold = match self.random.below(4) {
+            0 => Time(self.random.below(4_000_000)),
+            _ => Time(self.random.below(200_000)),
+        };
+        self.plan_act(now + hold, client, Act::Leave(request));
+    }
+}

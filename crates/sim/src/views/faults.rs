@@ -1,0 +1,147 @@
+//! What goes wrong, drawn from the seed, and how everything heals.
+
+use std::time::Duration;
+
+use catraca_group::{Input, Leaving};
+
+use super::engine::{Event, Simulation};
+use crate::time::Time;
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    Crash(usize),
+    Start(usize),
+    Leave(usize),
+    Pause(usize),
+    Resume(usize),
+    /// Nothing passes from one member to another, or everything does again.
+    Cut(usize, usize, bool),
+    /// A member does not reach the registry, or does again.
+    Deaf(usize, bool),
+    /// The registry carries nothing out for so long.
+    Stall(Time),
+    /// A client and its member do not reach each other, or do again.
+    CutClient(usize, bool),
+}
+
+impl Simulation<'_> {
+    /// Draws everything that goes wrong.
+    pub(super) fn plan_faults(&mut self) {
+        let end = self.setup.faulty;
+        let members = self.sites.len() as u64;
+        let count = 3 + self.random.below(4 * members);
+        for _ in 0..count {
+            let at = Time(self.random.below(end.0));
+            let site = self.random.below(members) as usize;
+            let other = self.random.below(members) as usize;
+            // Shorter and longer than a lease.
+            let lease = self.setup.lease.ttl.as_micros() as u64;
+            let span = [lease / 4, lease, 4 * lease][self.random.below(3) as usize];
+            let until = at + Time(self.random.below(span) + 1000);
+            match self.random.below(9) {
+                0 => {
+                    self.plan(at, Event::Fault(Fault::Crash(site)));
+                    self.plan(until, Event::Fault(Fault::Start(site)));
+                }
+                1 => {
+                    self.plan(at, Event::Fault(Fault::Leave(site)));
+                    self.plan(until, Event::Fault(Fault::Start(site)));
+                }
+                2 | 3 => {
+                    self.plan(at, Event::Fault(Fault::Pause(site)));
+                    self.plan(until, Event::Fault(Fault::Resume(site)));
+                }
+                4 => self.plan_cut(at, until, site, other, true),
+                5 => self.plan_cut(at, until, site, other, false),
+                6 => {
+                    self.plan(at, Event::Fault(Fault::Deaf(site, true)));
+                    self.plan(until, Event::Fault(Fault::Deaf(site, false)));
+                }
+                7 => self.plan(at, Event::Fault(Fault::Stall(until))),
+                _ => {
+                    let client = self.random.below(self.clients.len() as u64) as usize;
+                    self.plan(at, Event::Fault(Fault::CutClient(client, true)));
+                    self.plan(until, Event::Fault(Fault::CutClient(client, false)));
+                }
+            }
+        }
+        self.plan(end, Event::Heal);
+    }
+
+    /// A cut between two members, or of one from all others and the registry.
+    fn plan_cut(&mut self, at: Time, until: Time, site: usize, other: usize, is_one_way: bool) {
+        for (time, is_cut) in [(at, true), (until, false)] {
+            if site != other {
+                self.plan(time, Event::Fault(Fault::Cut(site, other, is_cut)));
+                if !is_one_way {
+                    self.plan(time, Event::Fault(Fault::Cut(other, site, is_cut)));
+                }
+                continue;
+            }
+            for peer in (0..self.sites.len()).filter(|&peer| peer != site) {
+                self.plan(time, Event::Fault(Fault::Cut(site, peer, is_cut)));
+                self.plan(time, Event::Fault(Fault::Cut(peer, site, is_cut)));
+            }
+            self.plan(time, Event::Fault(Fault::Deaf(site, is_cut)));
+        }
+    }
+
+    pub(super) fn fail(&mut self, now: Time, fault: Fault) {
+        if self.healed_at.is_some() {
+            return;
+        }
+        self.note(now, format_args!("{fault:?}"));
+        match fault {
+            Fault::Crash(site) => self.crash(now, site),
+            Fault::Start(site) => self.start(now, site),
+            Fault::Leave(site) => {
+                if !self.sites[site].is_paused {
+                    let drain = Duration::from_millis(200);
+                    self.step(now, site, Input::Leave(Leaving::ForGood, drain));
+                }
+            }
+            Fault::Pause(site) => self.sites[site].is_paused = self.sites[site].member.is_some(),
+            Fault::Resume(site) => self.resume(now, site),
+            Fault::Cut(from, to, is_cut) => {
+                self.links.cut[from][to] = is_cut;
+                self.release_held(now);
+            }
+            Fault::Deaf(site, is_deaf) => self.sites[site].is_deaf = is_deaf,
+            Fault::Stall(until) => {
+                self.registry.stalled_until = self.registry.stalled_until.max(until);
+            }
+            Fault::CutClient(client, is_cut) => self.clients[client].is_cut = is_cut,
+        }
+    }
+
+    /// A member goes on, with everything that has come meanwhile.
+    fn resume(&mut self, now: Time, site: usize) {
+        if !std::mem::take(&mut self.sites[site].is_paused) {
+            return;
+        }
+        while let Some(event) = self.sites[site].backlog.pop_front() {
+            self.handle(now, event);
+        }
+    }
+
+    /// Nothing goes wrong any more, and everybody is there.
+    pub(super) fn heal(&mut self, now: Time) {
+        self.note(now, format_args!("everything heals"));
+        self.healed_at = Some(now);
+        for row in &mut self.links.cut {
+            row.fill(false);
+        }
+        self.registry.stalled_until = now;
+        for client in &mut self.clients {
+            client.is_cut = false;
+            client.served = 0;
+        }
+        self.release_held(now);
+        for site in 0..self.sites.len() {
+            self.sites[site].is_deaf = false;
+            self.resume(now, site);
+            self.start(now, site);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What determines a run, beside its seed.
+
+use std::time::Duration;
+
+use catraca_group::{Lease, MOST_PERMITS, Member, Namespace, Settings, USUAL_DETECTOR};
+
+use crate::members::{self, SetupError};
+use crate::time::Time;
+
+/// Larger runs are no more telling, and take long.
+const MOST_MEMBERS: u64 = 16;
+const MOST_CLIENTS: u64 = 1000;
+const MOST_LOCKS: u64 = 1000;
+
+/// How much the rates of clocks differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// As much as the margin of the lease allows.
+    Allowed,
+    /// More than that, to see it fail.
+    Excessive,
+}
+
+/// A group, its clients, and how much goes wrong.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The algorithm that guards every lock.
+    pub algorithm: String,
+    /// How many members.
+    pub members: usize,
+    /// How many clients.
+    pub clients: usize,
+    /// How many locks.
+    pub locks: u32,
+    /// How many may be inside each.
+    pub permits: u32,
+    /// How many locks a request asks for.
+    pub claim: u32,
+    /// For how long things go wrong.
+    pub faulty: Time,
+    /// How often somebody must be served after everything has healed.
+    pub rounds: u32,
+    /// Everybody is served so long after everything has healed.
+    pub patience: Time,
+    /// The leases of members.
+    pub lease: Lease,
+    /// The rates of clocks.
+    pub drift: Drift,
+    /// A rule of views that is broken, to see it caught.
+    pub mutant: Option<&'static str>,
+}
+
+impl Setup {
+    /// Two clients for each member, two locks, half a minute of faults.
+    pub fn new(algorithm: &str, members: usize) -> Self {
+        Setup {
+            algorithm: algorithm.to_string(),
+            members,
+            clients: 2 * members,
+            locks: 2,
+            permits: 1,
+            claim: 1,
+            faulty: Time::units(30),
+            rounds: 2,
+            patience: Time::units(60),
+            lease: Lease::of(Duration::from_secs(2)),
+            drift: Drift::Allowed,
+            mutant: None,
+        }
+    }
+
+    /// Checks that there can be such a run.
+    pub fn check(&self) -> Result<(), SetupError> {
+        let within = |what, given: u64, most: u64| match given {
+            given if (1..=most).contains(&given) => Ok(()),
+            given => Err(SetupError::Range { what, least: 1, most, given }),
+        };
+        within("members", self.members as u64, MOST_MEMBERS)?;
+        within("clients", self.clients as u64, MOST_CLIENTS)?;
+        within("locks", self.locks.into(), MOST_LOCKS)?;
+        within("permits", self.permits.into(), MOST_PERMITS.into())?;
+        within("locks in a request", self.claim.into(), MOST_LOCKS)?;
+        if self.claim > self.locks {
+            return Err(SetupError::Claim { asked: self.claim, locks: self.locks });
+        }
+        if self.claim > 1 && self.permits > 1 {
+            return Err(SetupError::SetOfSemaphores);
+        }
+        let permits = self.permits;
+        let group = members::Setup { permits, ..members::Setup::new(&self.algorithm, 1) };
+        members::Setup { members: self.members as u32, ttl: None, ..group }.check()
+    }
+
+    /// The settings of member `site`.
+    pub(super) fn settings(&self, site: usize) -> Settings {
+        Settings {
+            member: Member { name: format!("m{site}"), address: String::new(), cluster: None },
+            lease: self.lease,
+            namespaces: vec![Namespace::new("*", &self.algorithm)],
+            detector: USUAL_DETECTOR,
+        }
+    }
+
+    /// How many millionths a clock may differ from true time.
+    pub(super) fn drift(&self) -> i64 {
+        let margin = self.lease.margin.as_secs_f64() / self.lease.ttl.as_secs_f64();
+        match self.drift {
+            // The margin suffices if it is at least 2r/(1+r).
+            Drift::Allowed => (margin / (2.0 - margin) * 0.9 * 1e6) as i64,
+            Drift::Excessive => (margin * 2.0 * 1e6) as i64,
+        }
+    }
+}

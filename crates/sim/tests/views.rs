@@ -1,0 +1,93 @@
+//! Groups that change, under everything that can go wrong: nobody is inside beside somebody else, and
+//! after everything has healed everybody is served.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+use std::collections::VecDeque;
+
+use catraca_group::VIEW_MUTANTS;
+use catraca_sim::views::{Drift, Setup, run, run_watched};
+
+/// How a run ended.
+fn last_lines(setup: &Setup, seed: u64) -> String {
+    let mut lines: VecDeque<String> = VecDeque::new();
+    run_watched(setup, seed, &mut |at, what| {
+        lines.push_back(format!("{at}: {what}"));
+        if lines.len() > 60 {
+            lines.pop_front();
+        }
+    });
+    Vec::from(lines).join("\n")
+}
+
+#[track_caller]
+fn holds(setup: &Setup, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let report = run(setup, seed);
+        if let Some((at, what)) = &report.violation {
+            let lines = last_lines(setup, seed);
+            let Setup { algorithm, members, .. } = setup;
+            panic!("{algorithm} with {members} members, seed {seed}: at {at}, {what}\n{lines}");
+        }
+    }
+}
+
+#[test]
+fn a_group_of_three_survives() {
+    holds(&Setup::new("naimi-trehel", 3), 0..200);
+}
+
+#[test]
+fn groups_of_every_family_of_algorithms_survive() {
+    let algorithms =
+        ["ricart-agrawala", "suzuki-kasami", "maekawa", "raymond", "lamport", "singhal"];
+    for algorithm in algorithms {
+        holds(&Setup::new(algorithm, 3), 0..60);
+    }
+}
+
+#[test]
+fn larger_groups_and_single_members_survive() {
+    holds(&Setup::new("naimi-trehel", 5), 0..60);
+    holds(&Setup::new("naimi-trehel", 2), 0..60);
+    holds(&Setup::new("naimi-trehel", 1), 0..60);
+}
+
+#[test]
+fn semaphores_and_sets_survive() {
+    let semaphores = Setup { permits: 2, locks: 1, ..Setup::new("raymond-k", 3) };
+    holds(&semaphores, 0..60);
+    let sets = Setup { locks: 4, claim: 2, ..Setup::new("bouabdallah-laforest", 3) };
+    holds(&sets, 0..60);
+    let ordered = Setup { locks: 4, claim: 2, ..Setup::new("naimi-trehel", 3) };
+    holds(&ordered, 0..60);
+}
+
+/// Whether one of these seeds shows that something is broken.
+fn is_caught(setup: &Setup, seeds: std::ops::Range<u64>) -> Option<u64> {
+    seeds.into_iter().find(|&seed| {
+        let violation = run(setup, seed).violation;
+        violation.is_some_and(|(_, what)| what.contains("held by") || what.contains("fence"))
+    })
+}
+
+#[test]
+fn every_broken_rule_is_caught() {
+    for mutant in VIEW_MUTANTS {
+        let setup = Setup { mutant: Some(mutant.name), ..Setup::new("naimi-trehel", 3) };
+        assert!(is_caught(&setup, 0..3000).is_some(), "{} is not caught", mutant.name);
+    }
+}
+
+#[test]
+fn clocks_that_differ_by_more_than_the_margin_are_caught() {
+    let setup = Setup { drift: Drift::Excessive, ..Setup::new("naimi-trehel", 3) };
+    assert!(is_caught(&setup, 0..3000).is_some());
+}
+
+#[test]
+fn a_seed_gives_the_same_run() {
+    let setup = Setup::new("suzuki-kasami", 3);
+    let (one, two) = (run(&setup, 7), run(&setup, 7));
+    assert_eq!((one.digest, one.events, one.time), (two.digest, two.events, two.time));
+    assert_ne!(one.digest, run(&setup, 8).digest);
+}
