@@ -1,0 +1,201 @@
+//! How etcd is doing, as far as it can be told from here.
+//!
+//! Operators ask at any time and do not wait: they get what the last look brought. There is a look every
+//! few seconds, and at once when transactions begin to fail or succeed again.
+
+use std::sync::{Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::cluster::{Cluster, Experience, patience};
+use super::fault::Fault;
+use super::link::{Link, method};
+use super::wire::{Empty, Member, MembersResponse, RangeRequest, RangeResponse, StatusResponse};
+use crate::Health;
+
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// An etcd that remembers so many revisions is not compacted, or far too rarely: the beats of three
+/// members make as many in a week.
+const TOO_MANY_REVISIONS: i64 = 1_000_000;
+
+/// What the last look brought.
+#[derive(Default)]
+pub(super) struct Look(Mutex<Health>);
+
+impl Look {
+    pub(super) fn last(&self, cluster: &Cluster) -> Health {
+        let mut health = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        health.place = place(cluster);
+        let experience = cluster.experience();
+        health.trouble = join([experience.trouble, health.trouble]);
+        health
+    }
+
+    fn replace(&self, health: Health) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = health;
+    }
+}
+
+/// Looks again and again, until there is nobody to look for.
+pub(super) async fn keep_looking(cluster: Weak<Cluster>, look: Weak<Look>) {
+    while let (Some(cluster), Some(look)) = (cluster.upgrade(), look.upgrade()) {
+        look.replace(look_at(&cluster).await);
+        // In time for the next look it does not matter which of both it was.
+        let _ = timeout(LOOK_EVERY, cluster.turned.notified()).await;
+    }
+}
+
+/// What one member says of itself.
+struct Report {
+    endpoint: String,
+    status: Result<StatusResponse, Fault>,
+}
+
+async fn look_at(cluster: &Cluster) -> Health {
+    let mut reports = Vec::new();
+    for (host, port) in &cluster.options.endpoints {
+        let endpoint = format!("{host}:{port}");
+        let status = status(cluster, &(host.clone(), *port)).await;
+        reports.push(Report { endpoint, status });
+    }
+    let link = cluster.link_at_hand();
+    let members = match &link {
+        Some(link) => members(link, patience(cluster)).await,
+        None => Vec::new(),
+    };
+    let keeps_too_much = match &link {
+        Some(link) => keeps_too_much(cluster, link).await,
+        None => false,
+    };
+    describe(&reports, &members, &cluster.experience(), keeps_too_much)
+}
+
+async fn status(cluster: &Cluster, endpoint: &(String, u16)) -> Result<StatusResponse, Fault> {
+    let until = patience(cluster);
+    let link = Link::open(endpoint, cluster.tls.as_ref(), until).await?;
+    let link = link.with_token_of(cluster.link_at_hand().as_deref());
+    link.call(method::STATUS, Empty {}, until).await
+}
+
+async fn members(link: &Link, until: Instant) -> Vec<Member> {
+    let answer: Result<MembersResponse, Fault> = link.call(method::MEMBERS, Empty {}, until).await;
+    answer.map(|answer| answer.members).unwrap_or_default()
+}
+
+/// Whether a revision of long ago can still be read.
+async fn keeps_too_much(cluster: &Cluster, link: &Link) -> bool {
+    let revision = cluster.experience().revision - TOO_MANY_REVISIONS;
+    if revision <= 0 {
+        return false;
+    }
+    let (key, range_end) = (cluster.prefix.key(""), cluster.prefix.end());
+    let range = RangeRequest { key, range_end, limit: 1, revision, keys_only: true };
+    let answer: Result<RangeResponse, Fault> =
+        link.call(method::RANGE, range, patience(cluster)).await;
+    answer.is_ok()
+}
+
+fn describe(
+    reports: &[Report],
+    members: &[Member],
+    experience: &Experience,
+    keeps_too_much: bool,
+) -> Health {
+    let name = |id: u64| match members.iter().find(|member| member.id == id) {
+        Some(member) if !member.name.is_empty() => member.name.clone(),
+        _ => format!("{id:x}"),
+    };
+    let answered: Vec<&StatusResponse> =
+        reports.iter().filter_map(|report| report.status.as_ref().ok()).collect();
+    let leader = answered.iter().map(|status| status.leader).find(|leader| *leader != 0);
+    let mut trouble: Vec<String> = Vec::new();
+    for status in &answered {
+        trouble.extend(status.errors.iter().map(|error| alarm(error)));
+    }
+    trouble.sort();
+    trouble.dedup();
+    if leader.is_none() {
+        trouble.push("etcd has no leader: a majority of its members has to run".to_string());
+    }
+    if experience.is_open {
+        trouble.push("etcd lets everybody in: 'etcdctl auth enable' makes it ask".to_string());
+    }
+    if keeps_too_much {
+        trouble.push(format!(
+            "etcd remembers more than {TOO_MANY_REVISIONS} revisions, and every beat adds one: start \
+             it with '--auto-compaction-retention=1h'"
+        ));
+    }
+    let is_silent = |report: &&Report| report.status.is_err();
+    Health {
+        place: String::new(),
+        leader: leader.map(name),
+        voters: members.iter().filter(|m| !m.is_learner).map(|m| name(m.id)).collect(),
+        missing: reports.iter().filter(is_silent).map(|report| report.endpoint.clone()).collect(),
+        trouble: (!trouble.is_empty()).then(|| trouble.join("; ")),
+    }
+}
+
+/// What an alarm means, and what to do.
+fn alarm(said: &str) -> String {
+    if said.contains("NOSPACE") {
+        return "etcd is full and takes no writes (NOSPACE): compact it, then 'etcdctl defrag' and \
+                'etcdctl alarm disarm'; '--auto-compaction-retention=1h' keeps it small"
+            .to_string();
+    }
+    if said.contains("CORRUPT") {
+        return "etcd says that a member's data is corrupt (CORRUPT): replace that member"
+            .to_string();
+    }
+    said.to_string()
+}
+
+fn place(cluster: &Cluster) -> String {
+    let endpoints = cluster.options.endpoints.iter().map(|(host, port)| format!("{host}:{port}"));
+    format!("etcd at {}", endpoints.collect::<Vec<_>>().join(", "))
+}
+
+fn join(parts: [Option<String>; 2]) -> Option<String> {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(leader: u64, errors: &[&str]) -> Report {
+        let errors = errors.iter().map(ToString::to_string).collect();
+        let status = Ok(StatusResponse { leader, errors, ..StatusResponse::default() });
+        Report { endpoint: "a:1".to_string(), status }
+    }
+
+    fn well() -> Experience {
+        Experience { trouble: None, is_open: false, revision: 1 }
+    }
+
+    #[test]
+    fn the_leader_has_its_name_and_learners_do_not_vote() {
+        let member = |id, name: &str, is_learner| Member { id, name: name.to_string(), is_learner };
+        let members = [member(7, "seven", false), member(8, "", false), member(9, "nine", true)];
+        let silent =
+            Report { endpoint: "b:2".to_string(), status: Err(Fault::NotDone(String::new())) };
+        let health = describe(&[silent, report(7, &[])], &members, &well(), false);
+        assert_eq!(health.leader.as_deref(), Some("seven"));
+        assert_eq!(health.voters, ["seven", "8"]);
+        assert_eq!((health.missing, health.trouble), (vec!["b:2".to_string()], None));
+    }
+
+    #[test]
+    fn each_trouble_is_told_once_with_what_to_do() {
+        let alarm = "memberID:1 alarm:NOSPACE ";
+        let reports = [report(7, &[alarm]), report(7, &[alarm])];
+        let full = describe(&reports, &[], &well(), true).trouble.unwrap();
+        assert_eq!(full.matches("NOSPACE").count(), 1);
+        assert!(full.contains("defrag") && full.contains("every beat adds one"), "{full}");
+        let open = Experience { is_open: true, ..well() };
+        let open = describe(&[report(0, &[])], &[], &open, false).trouble.unwrap();
+        assert!(open.contains("no leader") && open.contains("auth enable"), "{open}");
+    }
+}
