@@ -110,7 +110,7 @@ impl Link {
             Ok(Err(error)) => return Err(fault::of_connect(&error).at(&self.endpoint)),
             Err(_) => return Err(Fault::NotDone(format!("{}: not ready in time", self.endpoint))),
         }
-        let mut request = self.request(message);
+        let mut request = self.request(method, message);
         // etcd stops working on what nobody waits for any more.
         request.set_timeout(until.saturating_duration_since(Instant::now()));
         let path = PathAndQuery::from_static(method);
@@ -140,7 +140,8 @@ impl Link {
             // The end of what we say would be the end of what we hear.
             let said = tokio_stream::once(message).chain(tokio_stream::pending());
             let path = PathAndQuery::from_static(method);
-            let answer = grpc.streaming(self.request(said), path, ProstCodec::<Q, R>::default());
+            let answer =
+                grpc.streaming(self.request(method, said), path, ProstCodec::<Q, R>::default());
             let stream = answer.await.map_err(|status| fault::of_status(&status))?;
             Ok(stream.into_inner())
         };
@@ -170,10 +171,13 @@ impl Link {
         Grpc::new(self.channel.clone()).max_decoding_message_size(LARGEST_ANSWER)
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    fn request<T>(&self, method: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        // A member that has no leader says so at once, rather than when its time is over.
-        request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        // A member that has no leader says so at once, rather than when its time is over. But it can
+        // always say how it is.
+        if method != method::STATUS {
+            request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        }
         if let Some(token) = &self.token {
             request.metadata_mut().insert("token", token.clone());
         }
