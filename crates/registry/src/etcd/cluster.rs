@@ -82,13 +82,15 @@ impl Cluster {
 
     async fn try_members(&self, request: &TxnRequest, is_read: bool) -> Result<TxnResponse, Fault> {
         let deadline = Instant::now() + self.options.timeout;
+        let members = self.options.endpoints.len();
         let mut faults = Vec::new();
-        let mut left = self.options.endpoints.len();
         // A connection from earlier may have died since: that is no member's only chance.
-        if self.link_at_hand().is_some() {
-            left += 1;
-        }
+        let mut left = members + usize::from(self.link_at_hand().is_some());
         while left > 0 {
+            if left == members {
+                // What an old connection had to say counts less than what members say now.
+                faults.clear();
+            }
             let until = share(deadline, left);
             left -= 1;
             let link = match self.link(until).await {
