@@ -183,7 +183,7 @@ impl Cluster {
                     "{said}. This etcd wants a user: write 'etcd://user@host'"
                 )));
             }
-            Err(fault) => return Err(fault.of_read()),
+            Err(fault) => return Err(fault.of_first_call()),
         };
         self.accept(answer.header.as_ref(), floor).map_err(|fault| fault.at(&link.endpoint))?;
         Ok(link)

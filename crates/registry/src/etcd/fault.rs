@@ -44,6 +44,17 @@ impl Fault {
         }
     }
 
+    /// The same for a call that comes first on a connection: only then does the other side say what it
+    /// thinks of our certificate. Later an alert can end anything, and says nothing of what was done.
+    pub(super) fn of_first_call(self) -> Self {
+        match self.of_read() {
+            Fault::NotDone(text) if is_certificate(&text) => {
+                Fault::Refused(format!("{text}. {CERTIFICATES}"))
+            }
+            other => other,
+        }
+    }
+
     /// The same, with the member that it is about.
     pub(super) fn at(self, endpoint: &str) -> Self {
         let text = format!("{}: {}", endpoint, self.text());
@@ -79,9 +90,6 @@ pub(super) fn of_status(status: &Status) -> Fault {
     let said = status.message();
     let text = chain(status);
     let says = |word: &&str| said.contains(*word);
-    if is_certificate(&text) {
-        return Fault::Refused(format!("{text}. {CERTIFICATES}"));
-    }
     if never_left(status) {
         return Fault::NotDone(text);
     }
@@ -116,11 +124,7 @@ pub(super) fn of_status(status: &Status) -> Fault {
 
 /// What a failure to connect means.
 pub(super) fn of_connect(error: &(dyn Error + 'static)) -> Fault {
-    let text = chain(error);
-    match is_certificate(&text) {
-        true => Fault::Refused(format!("{text}. {CERTIFICATES}")),
-        false => Fault::NotDone(text),
-    }
+    Fault::NotDone(chain(error)).of_first_call()
 }
 
 const CERTIFICATES: &str = "Look at 'ca', 'cert' and 'key' in the URL of etcd, and at the names in \
@@ -195,6 +199,13 @@ mod tests {
         ] {
             assert!(matches!(of(code, said), Fault::NotDone(_)), "{said}");
         }
+    }
+
+    #[test]
+    fn an_alert_is_about_certificates_only_at_the_beginning() {
+        let alert = of_status(&Status::unknown("received fatal alert: BadCertificate"));
+        assert!(matches!(alert, Fault::Unknown(_)));
+        assert!(matches!(alert.of_first_call(), Fault::Refused(_)));
     }
 
     #[test]

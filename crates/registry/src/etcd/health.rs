@@ -3,7 +3,7 @@
 //! Operators ask at any time and do not wait: they get what the last look brought. There is a look every
 //! few seconds, and at once when transactions begin to fail or succeed again.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
@@ -15,6 +15,7 @@ use super::wire::{Empty, Member, MembersResponse, RangeRequest, RangeResponse, S
 use crate::Health;
 
 const LOOK_EVERY: Duration = Duration::from_secs(15);
+const LOOK_EVERY_IN_TROUBLE: Duration = Duration::from_secs(3);
 /// An etcd that remembers so many revisions is not compacted, or far too rarely: the beats of three
 /// members make as many in a week.
 const TOO_MANY_REVISIONS: i64 = 1_000_000;
@@ -37,12 +38,14 @@ impl Look {
     }
 }
 
-/// Looks again and again, until there is nobody to look for.
-pub(super) async fn keep_looking(cluster: Weak<Cluster>, look: Weak<Look>) {
-    while let (Some(cluster), Some(look)) = (cluster.upgrade(), look.upgrade()) {
-        look.replace(look_at(&cluster).await);
-        // In time for the next look it does not matter which of both it was.
-        let _ = timeout(LOOK_EVERY, cluster.turned.notified()).await;
+/// Looks again and again.
+pub(super) async fn keep_looking(cluster: Arc<Cluster>, look: Arc<Look>) {
+    loop {
+        let health = look_at(&cluster).await;
+        let pause = if health.trouble.is_some() { LOOK_EVERY_IN_TROUBLE } else { LOOK_EVERY };
+        look.replace(health);
+        // It is time for the next look, whichever of both it was.
+        let _ = timeout(pause, cluster.turned.notified()).await;
     }
 }
 
@@ -115,7 +118,9 @@ fn describe(
     }
     trouble.sort();
     trouble.dedup();
-    if leader.is_none() {
+    if answered.is_empty() {
+        trouble.push("no member of etcd answers".to_string());
+    } else if leader.is_none() {
         trouble.push("etcd has no leader: a majority of its members has to run".to_string());
     }
     if experience.is_open {

@@ -86,7 +86,7 @@ impl Link {
     ) -> Result<(), Fault> {
         let request = AuthenticateRequest { name: name.to_string(), password };
         let answer: AuthenticateResponse =
-            self.call(method::AUTHENTICATE, request, until).await.map_err(Fault::of_read)?;
+            self.call(method::AUTHENTICATE, request, until).await.map_err(Fault::of_first_call)?;
         let token = answer.token.parse();
         self.token =
             Some(token.map_err(|_| Fault::NotDone("etcd's token is no text".to_string()))?);

@@ -45,7 +45,7 @@ impl Etcd {
         let read = cluster.prefix.request(&Txn::read());
         cluster.txn(read, true).await?;
         let look = Arc::new(Look::default());
-        let looking = health::keep_looking(Arc::downgrade(&cluster), Arc::downgrade(&look));
+        let looking = health::keep_looking(Arc::clone(&cluster), Arc::clone(&look));
         Ok(Etcd { cluster, look, looking: tokio::spawn(looking) })
     }
 }

@@ -1,5 +1,6 @@
 //! What happens when members of etcd die, stop, forget or fill up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_registry::{Answer, Etcd, Guard, Health, Registry, Revision, Trouble, Txn, Word};
@@ -75,6 +76,50 @@ async fn a_watch_goes_on_without_a_gap_after_the_server_was_killed() {
         assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
         server.start();
         assert_eq!(hear(&mut words).await, format!("last{round}"));
+    }
+}
+
+/// Whatever was under way when the server died is carried out or not, and repeated with its guard: each
+/// key is created once, and whoever watches is told once.
+#[tokio::test]
+async fn writes_that_race_with_the_death_of_the_server_are_carried_out_once() {
+    let mut server = Server::alone();
+    let etcd = Arc::new(server.open("g").await);
+    let mut words = etcd.watch(Revision(0));
+    let writer = Arc::clone(&etcd);
+    let writing = tokio::spawn(async move {
+        for number in 0..200 {
+            create(&writer, &format!("k{number}")).await;
+        }
+    });
+    for number in 0..200 {
+        assert_eq!(hear(&mut words).await, format!("k{number}"));
+        if number % 50 == 25 {
+            server.kill();
+            server.start();
+        }
+    }
+    writing.await.unwrap();
+    let state = bounded(&etcd, Txn::read()).await.unwrap().state;
+    assert_eq!(state.len(), 200);
+    assert!(state.values().all(|item| item.born == item.at), "none was written twice");
+}
+
+/// etcd cuts what is larger than a request into parts, in the middle of a revision.
+#[tokio::test]
+async fn changes_that_come_in_parts_are_told_in_order() {
+    let server = Server::alone();
+    let etcd = server.open("g").await;
+    let mut expected = Vec::new();
+    for round in 0..5 {
+        let keys: Vec<String> = (0..20).map(|n| format!("{round}.{n:02}")).collect();
+        let put = |txn: Txn, key: &String| txn.put(key, vec![7; 60_000]);
+        let at = bounded(&etcd, keys.iter().fold(Txn::default(), put)).await.unwrap().revision;
+        expected.extend(keys.into_iter().map(|key| Word::Changed { key, at }));
+    }
+    let mut words = etcd.watch(Revision(0));
+    for expected in expected {
+        assert_eq!(timeout(LIMIT, words.recv()).await.unwrap(), Some(expected));
     }
 }
 
