@@ -100,8 +100,8 @@ async fn writes_that_race_with_the_death_of_the_server_are_carried_out_once() {
         }
     }
     writing.await.unwrap();
-    let state = bounded(&etcd, Txn::read()).await.unwrap().state;
-    assert_eq!(state.len(), 200);
+    let state = create(&etcd, "end").await.state;
+    assert_eq!(state.len(), 201);
     assert!(state.values().all(|item| item.born == item.at), "none was written twice");
 }
 
