@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 
 use crate::shell::{run, run_with, succeeds};
 
-/// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; and etcd with its tool and
-/// certificates, to keep a registry in.
+/// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
+/// keep a registry in; and what makes certificates for it.
 const PACKAGES: &[&str] = &["etcd-client", "etcd-server", "fonts-dejavu-core", "openssl", "procps"];
 
 pub(crate) fn all() -> Result<()> {

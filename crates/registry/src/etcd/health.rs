@@ -6,11 +6,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::cluster::{Cluster, Experience, patience};
 use super::fault::Fault;
-use super::link::{Link, method};
+use super::link::{Link, address, method};
 use super::wire::{Empty, Member, MembersResponse, RangeRequest, RangeResponse, StatusResponse};
 use crate::Health;
 
@@ -49,41 +49,39 @@ pub(super) async fn keep_looking(cluster: Arc<Cluster>, look: Arc<Look>) {
     }
 }
 
-/// What one member says of itself.
+/// What one member says.
 struct Report {
     endpoint: String,
+    /// Of itself, if it answers.
     status: Result<StatusResponse, Fault>,
+    /// Whom it knows.
+    members: Vec<Member>,
 }
 
 async fn look_at(cluster: &Cluster) -> Health {
     let mut reports = Vec::new();
-    for (host, port) in &cluster.options.endpoints {
-        let endpoint = format!("{host}:{port}");
-        let status = status(cluster, &(host.clone(), *port)).await;
-        reports.push(Report { endpoint, status });
+    for endpoint in &cluster.options.endpoints {
+        reports.push(ask(cluster, endpoint).await);
     }
-    let link = cluster.link_at_hand();
-    let members = match &link {
-        Some(link) => members(link, patience(cluster)).await,
-        None => Vec::new(),
-    };
-    let keeps_too_much = match &link {
-        Some(link) => keeps_too_much(cluster, link).await,
+    let keeps_too_much = match cluster.link_at_hand() {
+        Some(link) => keeps_too_much(cluster, &link).await,
         None => false,
     };
-    describe(&reports, &members, &cluster.experience(), keeps_too_much)
+    describe(&reports, &cluster.experience(), keeps_too_much)
 }
 
-async fn status(cluster: &Cluster, endpoint: &(String, u16)) -> Result<StatusResponse, Fault> {
+/// Each member is asked on a connection of its own: transactions use one member only.
+async fn ask(cluster: &Cluster, endpoint: &(String, u16)) -> Report {
     let until = patience(cluster);
-    let link = Link::open(endpoint, cluster.tls.as_ref(), until).await?;
-    let link = link.with_token_of(cluster.link_at_hand().as_deref());
-    link.call(method::STATUS, Empty {}, until).await
-}
-
-async fn members(link: &Link, until: Instant) -> Vec<Member> {
-    let answer: Result<MembersResponse, Fault> = link.call(method::MEMBERS, Empty {}, until).await;
-    answer.map(|answer| answer.members).unwrap_or_default()
+    let address = address(endpoint);
+    let link = match Link::open(endpoint, cluster.tls.as_ref(), until).await {
+        Ok(link) => link.with_token_of(cluster.link_at_hand().as_deref()),
+        Err(fault) => return Report { endpoint: address, status: Err(fault), members: Vec::new() },
+    };
+    let status = link.call(method::STATUS, Empty {}, until).await;
+    let known: Result<MembersResponse, Fault> = link.call(method::MEMBERS, Empty {}, until).await;
+    let members = known.map(|known| known.members).unwrap_or_default();
+    Report { endpoint: address, status, members }
 }
 
 /// Whether a revision of long ago can still be read.
@@ -99,15 +97,18 @@ async fn keeps_too_much(cluster: &Cluster, link: &Link) -> bool {
     answer.is_ok()
 }
 
-fn describe(
-    reports: &[Report],
-    members: &[Member],
-    experience: &Experience,
-    keeps_too_much: bool,
-) -> Health {
+fn describe(reports: &[Report], experience: &Experience, keeps_too_much: bool) -> Health {
+    let members = reports.iter().map(|report| report.members.as_slice());
+    let members = members.max_by_key(|members| members.len()).unwrap_or_default();
     let name = |id: u64| match members.iter().find(|member| member.id == id) {
         Some(member) if !member.name.is_empty() => member.name.clone(),
         _ => format!("{id:x}"),
+    };
+    // By the address that it gives to clients; that need not be the one that is used here.
+    let whose = |report: &Report| {
+        let url = format!("//{}", report.endpoint);
+        let is_its = |member: &&Member| member.client_urls.iter().any(|its| its.ends_with(&url));
+        members.iter().find(is_its).map_or(report.endpoint.clone(), |member| name(member.id))
     };
     let answered: Vec<&StatusResponse> =
         reports.iter().filter_map(|report| report.status.as_ref().ok()).collect();
@@ -137,7 +138,7 @@ fn describe(
         place: String::new(),
         leader: leader.map(name),
         voters: members.iter().filter(|m| !m.is_learner).map(|m| name(m.id)).collect(),
-        missing: reports.iter().filter(is_silent).map(|report| report.endpoint.clone()).collect(),
+        missing: reports.iter().filter(is_silent).map(whose).collect(),
         trouble: (!trouble.is_empty()).then(|| trouble.join("; ")),
     }
 }
@@ -157,8 +158,8 @@ fn alarm(said: &str) -> String {
 }
 
 fn place(cluster: &Cluster) -> String {
-    let endpoints = cluster.options.endpoints.iter().map(|(host, port)| format!("{host}:{port}"));
-    format!("etcd at {}", endpoints.collect::<Vec<_>>().join(", "))
+    let endpoints: Vec<String> = cluster.options.endpoints.iter().map(address).collect();
+    format!("etcd at {}", endpoints.join(", "))
 }
 
 fn join(parts: [Option<String>; 2]) -> Option<String> {
@@ -173,7 +174,12 @@ mod tests {
     fn report(leader: u64, errors: &[&str]) -> Report {
         let errors = errors.iter().map(ToString::to_string).collect();
         let status = Ok(StatusResponse { leader, errors, ..StatusResponse::default() });
-        Report { endpoint: "a:1".to_string(), status }
+        Report { endpoint: "a:1".to_string(), status, members: Vec::new() }
+    }
+
+    fn silent(endpoint: &str) -> Report {
+        let status = Err(Fault::NotDone(String::new()));
+        Report { endpoint: endpoint.to_string(), status, members: Vec::new() }
     }
 
     fn well() -> Experience {
@@ -181,26 +187,35 @@ mod tests {
     }
 
     #[test]
-    fn the_leader_has_its_name_and_learners_do_not_vote() {
-        let member = |id, name: &str, is_learner| Member { id, name: name.to_string(), is_learner };
-        let members = [member(7, "seven", false), member(8, "", false), member(9, "nine", true)];
-        let silent =
-            Report { endpoint: "b:2".to_string(), status: Err(Fault::NotDone(String::new())) };
-        let health = describe(&[silent, report(7, &[])], &members, &well(), false);
+    fn members_have_their_names_and_learners_do_not_vote() {
+        let member = |id, name: &str, is_learner| {
+            let client_urls = vec![format!("http://host{id}:2379")];
+            Member { id, name: name.to_string(), client_urls, is_learner }
+        };
+        let members =
+            vec![member(7, "seven", false), member(8, "", false), member(9, "nine", true)];
+        let reports =
+            [silent("elsewhere:1"), silent("host8:2379"), Report { members, ..report(7, &[]) }];
+        let health = describe(&reports, &well(), false);
         assert_eq!(health.leader.as_deref(), Some("seven"));
         assert_eq!(health.voters, ["seven", "8"]);
-        assert_eq!((health.missing, health.trouble), (vec!["b:2".to_string()], None));
+        assert_eq!(
+            (health.missing, health.trouble),
+            (vec!["elsewhere:1".into(), "8".into()], None)
+        );
     }
 
     #[test]
     fn each_trouble_is_told_once_with_what_to_do() {
         let alarm = "memberID:1 alarm:NOSPACE ";
         let reports = [report(7, &[alarm]), report(7, &[alarm])];
-        let full = describe(&reports, &[], &well(), true).trouble.unwrap();
+        let full = describe(&reports, &well(), true).trouble.unwrap();
         assert_eq!(full.matches("NOSPACE").count(), 1);
         assert!(full.contains("defrag") && full.contains("every beat adds one"), "{full}");
         let open = Experience { is_open: true, ..well() };
-        let open = describe(&[report(0, &[])], &[], &open, false).trouble.unwrap();
+        let open = describe(&[report(0, &[])], &open, false).trouble.unwrap();
         assert!(open.contains("no leader") && open.contains("auth enable"), "{open}");
+        let nobody = describe(&[silent("a:1")], &well(), false).trouble.unwrap();
+        assert!(nobody.contains("no member"), "{nobody}");
     }
 }

@@ -51,12 +51,11 @@ pub(super) struct Link {
 impl Link {
     /// Connects.
     pub(super) async fn open(
-        (host, port): &(String, u16),
+        member: &(String, u16),
         tls: Option<&ClientTlsConfig>,
         until: Instant,
     ) -> Result<Link, Fault> {
-        let is_v6 = host.contains(':');
-        let endpoint = if is_v6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let ((host, port), endpoint) = (member, address(member));
         let scheme = if tls.is_some() { "https" } else { "http" };
         let wrong = |error| Fault::Refused(format!("'{endpoint}' is not an address: {error}"));
         let mut settings = Endpoint::from_shared(format!("{scheme}://{endpoint}"))
@@ -174,14 +173,22 @@ impl Link {
     fn request<T>(&self, method: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         // A member that has no leader says so at once, rather than when its time is over. But it can
-        // always say how it is.
-        if method != method::STATUS {
+        // always say how it is and whom it knows.
+        if ![method::STATUS, method::MEMBERS].contains(&method) {
             request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
         }
         if let Some(token) = &self.token {
             request.metadata_mut().insert("token", token.clone());
         }
         request
+    }
+}
+
+/// Where a member is, as it is written in a URL.
+pub(super) fn address((host, port): &(String, u16)) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
     }
 }
 

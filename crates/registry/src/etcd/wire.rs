@@ -228,6 +228,8 @@ pub(super) struct Member {
     pub(super) id: u64,
     #[prost(string, tag = "2")]
     pub(super) name: String,
+    #[prost(string, repeated, tag = "4")]
+    pub(super) client_urls: Vec<String>,
     #[prost(bool, tag = "5")]
     pub(super) is_learner: bool,
 }
