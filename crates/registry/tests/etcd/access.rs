@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use catraca_registry::{Etcd, Registry, Trouble, Txn};
 
-use super::server::{Server, address, connect, openssl, options};
+use super::server::{Server, address, connect, hasty, openssl, patient};
 
 /// Two authorities; etcd and a client have certificates of the first, and a stranger of the second.
 fn make_certificates(directory: &Path) {
@@ -34,7 +34,7 @@ fn make_certificates(directory: &Path) {
 }
 
 async fn refusal(url: &str, group: &str) -> String {
-    match connect(url, group).await {
+    match connect(patient(url, group)).await {
         Err(Trouble::Refused(why)) => why,
         Err(other) => panic!("{url}: {other}"),
         Ok(_) => panic!("{url} lets us in"),
@@ -63,7 +63,7 @@ async fn both_sides_show_certificates() {
             format!("cert={}&key={}", file(&format!("{who}.pem")), file(&format!("{who}.key")));
         format!("etcds://{}?ca={}&{own}", server.endpoint, file(ca))
     };
-    let etcd = connect(&url("ca.pem", "client"), "g").await.unwrap();
+    let etcd = connect(patient(&url("ca.pem", "client"), "g")).await.unwrap();
     assert!(etcd.txn(Txn::default().put("a", vec![])).await.unwrap().applied);
 
     let why = refusal(&url("other.pem", "client"), "g").await;
@@ -75,7 +75,7 @@ async fn both_sides_show_certificates() {
     assert!(why.contains("'cert'"), "{why}");
     let why = refusal(&url("none.pem", "client"), "g").await;
     assert!(why.contains("none.pem"), "{why}");
-    let plain = Etcd::connect(options(&server.url(), "g")).await.err().unwrap();
+    let plain = Etcd::connect(hasty(&server.url(), "g")).await.err().unwrap();
     assert!(matches!(plain, Trouble::Unreachable(_)), "{plain}");
 }
 
@@ -102,13 +102,13 @@ async fn with_users(settings: &[&str]) -> Server {
 async fn a_user_needs_the_password_and_permission_for_the_group() {
     let server = with_users(&["--bcrypt-cost=4"]).await;
     let place = &server.endpoint;
-    let etcd = connect(&format!("etcd://member:right@{place}"), "g").await.unwrap();
+    let etcd = connect(patient(&format!("etcd://member:right@{place}"), "g")).await.unwrap();
     assert!(etcd.txn(Txn::default().put("a", vec![])).await.unwrap().applied);
 
     let file = server.directory.path().join("password");
     std::fs::write(&file, "right\n").unwrap();
     let with_file = format!("etcd://member@{place}?password-file={}", file.display());
-    let etcd = connect(&with_file, "g").await.unwrap();
+    let etcd = connect(patient(&with_file, "g")).await.unwrap();
     assert!(etcd.txn(Txn::read()).await.unwrap().state.contains_key("a"));
 
     for (url, group, expected) in [
@@ -128,7 +128,7 @@ async fn a_user_needs_the_password_and_permission_for_the_group() {
 async fn a_token_is_renewed_when_it_expires_or_users_change() {
     let server = with_users(&["--bcrypt-cost=4", "--auth-token-ttl=1"]).await;
     let url = format!("etcd://member:right@{}", server.endpoint);
-    let etcd = connect(&url, "g").await.unwrap();
+    let etcd = connect(patient(&url, "g")).await.unwrap();
     let mut words = etcd.watch(etcd.txn(Txn::read()).await.unwrap().revision);
     server.control(&["role", "add", "another"]);
     assert!(etcd.txn(Txn::default().put("a", vec![])).await.unwrap().applied);
@@ -148,7 +148,8 @@ async fn a_token_is_renewed_when_it_expires_or_users_change() {
 async fn an_etcd_without_users_takes_any_and_operators_are_told() {
     let server = Server::alone();
     server.open("g").await;
-    let etcd = connect(&format!("etcd://member:right@{}", server.endpoint), "g").await.unwrap();
+    let etcd =
+        connect(patient(&format!("etcd://member:right@{}", server.endpoint), "g")).await.unwrap();
     let started = tokio::time::Instant::now();
     while !etcd.health().trouble.is_some_and(|trouble| trouble.contains("auth enable")) {
         assert!(started.elapsed() < super::suite::LIMIT);

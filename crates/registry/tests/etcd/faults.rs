@@ -7,14 +7,20 @@ use catraca_registry::{Answer, Etcd, Guard, Health, Registry, Revision, Trouble,
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
 
-use super::server::{LIMIT, Server, connect, options};
+use super::server::{LIMIT, Server, connect, hasty};
 
-/// A call takes two seconds at most; a busy machine needs some more to notice.
+/// A call of the hasty takes two seconds at most; a busy machine needs some more to notice.
 const BOUND: Duration = Duration::from_secs(10);
 
 /// What came of a transaction, in bounded time.
 async fn bounded(etcd: &Etcd, txn: Txn) -> Result<Answer, Trouble> {
-    timeout(BOUND, etcd.txn(txn)).await.expect("every call ends in bounded time")
+    timeout(LIMIT, etcd.txn(txn)).await.expect("every call ends")
+}
+
+/// Why the hasty get no answer.
+async fn trouble(etcd: &Etcd, txn: Txn) -> Trouble {
+    let outcome = timeout(BOUND, etcd.txn(txn)).await.expect("a call ends in bounded time");
+    outcome.expect_err("nobody is there to answer")
 }
 
 /// Creates a key once, however often that takes.
@@ -143,7 +149,7 @@ async fn a_deletion_at_the_very_revision_of_a_compaction_is_a_gap_or_told() {
 async fn writes_and_watches_move_to_another_member() {
     let mut servers = Server::cluster(3);
     let endpoints: Vec<&str> = servers.iter().map(|server| server.endpoint.as_str()).collect();
-    let etcd = connect(&format!("etcd://{}", endpoints.join(",")), "g").await.unwrap();
+    let etcd = connect(hasty(&format!("etcd://{}", endpoints.join(",")), "g")).await.unwrap();
     let mut words = etcd.watch(Revision(0));
     create_and_hear(&etcd, &mut words, 0, 10).await;
     health(&etcd, |health| health.voters.len() == 3 && health.leader.is_some()).await;
@@ -163,18 +169,18 @@ async fn writes_and_watches_move_to_another_member() {
 async fn without_a_quorum_every_call_ends_and_then_all_is_well() {
     let mut servers = Server::cluster(3);
     let endpoints: Vec<&str> = servers.iter().map(|server| server.endpoint.as_str()).collect();
-    let etcd = connect(&format!("etcd://{}", endpoints.join(",")), "g").await.unwrap();
+    let etcd = connect(hasty(&format!("etcd://{}", endpoints.join(",")), "g")).await.unwrap();
     let mut words = etcd.watch(Revision(0));
     create_and_hear(&etcd, &mut words, 0, 5).await;
     servers[1].kill();
     servers[2].kill();
     for number in 0..3 {
         let txn = Txn::default().put(format!("lost{number}"), vec![]);
-        let trouble = bounded(&etcd, txn).await.unwrap_err();
-        let is_passing = matches!(trouble, Trouble::Unreachable(_) | Trouble::Unknown(_));
-        assert!(is_passing, "{trouble}");
-        let trouble = bounded(&etcd, Txn::read()).await.unwrap_err();
-        assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
+        let why = trouble(&etcd, txn).await;
+        let is_passing = matches!(why, Trouble::Unreachable(_) | Trouble::Unknown(_));
+        assert!(is_passing, "{why}");
+        let why = trouble(&etcd, Txn::read()).await;
+        assert!(matches!(why, Trouble::Unreachable(_)), "{why}");
     }
     let is_told = |health: &Health| {
         health.missing == ["m1", "m2"] && health.voters.len() == 3 && mentions(health, "no leader")
@@ -190,18 +196,18 @@ async fn without_a_quorum_every_call_ends_and_then_all_is_well() {
 #[tokio::test]
 async fn a_server_that_is_stopped_leaves_writes_unknown_and_reads_unanswered() {
     let server = Server::alone();
-    let etcd = server.open("g").await;
+    let etcd = connect(hasty(&server.url(), "g")).await.unwrap();
     let mut words = etcd.watch(Revision(0));
     create_and_hear(&etcd, &mut words, 0, 3).await;
     server.pause();
     let txn = Txn::default().given(Guard::Absent("late".into())).put("late", vec![]);
-    let trouble = bounded(&etcd, txn.clone()).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Unknown(_)), "{trouble}");
-    let trouble = bounded(&etcd, Txn::read()).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
+    let why = trouble(&etcd, txn.clone()).await;
+    assert!(matches!(why, Trouble::Unknown(_)), "{why}");
+    let why = trouble(&etcd, Txn::read()).await;
+    assert!(matches!(why, Trouble::Unreachable(_)), "{why}");
     // The connection is gone, and a write that was never sent was not carried out.
-    let trouble = bounded(&etcd, Txn::default().put("unsent", vec![])).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::Unreachable(_)), "{trouble}");
+    let why = trouble(&etcd, Txn::default().put("unsent", vec![])).await;
+    assert!(matches!(why, Trouble::Unreachable(_)), "{why}");
     server.resume();
     let state = create(&etcd, "late").await.state;
     assert!(state.contains_key("late") && !state.contains_key("unsent"));
@@ -211,7 +217,7 @@ async fn a_server_that_is_stopped_leaves_writes_unknown_and_reads_unanswered() {
 #[tokio::test]
 async fn a_server_that_does_not_run_cannot_be_reached() {
     let server = Server::members(1, "http", &[]).remove(0);
-    let connecting = timeout(BOUND, Etcd::connect(options(&server.url(), "g")));
+    let connecting = timeout(BOUND, Etcd::connect(hasty(&server.url(), "g")));
     let trouble = connecting.await.unwrap().err().unwrap();
     assert!(matches!(&trouble, Trouble::Unreachable(why) if why.contains(&server.endpoint)));
 }
@@ -239,7 +245,7 @@ async fn a_member_of_another_cluster_is_not_written_to() {
     let other = second.open("g").await;
     first.open("g").await;
     let both = format!("etcd://{},{}", first.endpoint, second.endpoint);
-    let etcd = connect(&both, "g").await.unwrap();
+    let etcd = connect(hasty(&both, "g")).await.unwrap();
     create(&etcd, "a").await;
     first.kill();
     // A write on the old connection may not notice in time that nobody is there.

@@ -136,7 +136,7 @@ impl Server {
 
     /// The registry of a group, as soon as there is one.
     pub(crate) async fn open(&self, group: &str) -> Etcd {
-        match connect(&self.url(), group).await {
+        match connect(patient(&self.url(), group)).await {
             Ok(etcd) => etcd,
             Err(trouble) => {
                 let log = std::fs::read_to_string(self.log()).unwrap_or_default();
@@ -167,15 +167,21 @@ impl Drop for Server {
 
 const INSTALL: &str = "'cargo xtask test' installs the packages that the tests need";
 
-pub(crate) fn options(url: &str, group: &str) -> Options {
+/// As users have it: a call takes two seconds at most.
+pub(crate) fn hasty(url: &str, group: &str) -> Options {
     Options::parse(url, group).unwrap()
 }
 
+/// For tests in which nothing is late but by a busy machine.
+pub(crate) fn patient(url: &str, group: &str) -> Options {
+    Options { timeout: LIMIT / 3, ..hasty(url, group) }
+}
+
 /// Connects as soon as somebody answers; whatever else is wrong is returned.
-pub(crate) async fn connect(url: &str, group: &str) -> Result<Etcd, Trouble> {
+pub(crate) async fn connect(options: Options) -> Result<Etcd, Trouble> {
     let started = Instant::now();
     loop {
-        match Etcd::connect(options(url, group)).await {
+        match Etcd::connect(options.clone()).await {
             Err(Trouble::Unreachable(_)) if started.elapsed() < LIMIT => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
