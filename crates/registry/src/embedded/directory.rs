@@ -199,3 +199,36 @@ fn open_existing(directory: &Path, lock: File) -> Result<Opened, OpenError> {
     }
     Ok(Opened { disk, mark, given_back })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_s_errors_become_words_that_help() {
+        let said = |kind: io::ErrorKind| OpenError::of_io(Path::new("/d"), kind.into()).to_string();
+        assert_eq!(said(io::ErrorKind::StorageFull), "there is no space left for the directory /d");
+        for kind in [io::ErrorKind::ReadOnlyFilesystem, io::ErrorKind::PermissionDenied] {
+            assert!(said(kind).contains("cannot be written to"));
+        }
+        assert!(said(io::ErrorKind::TimedOut).contains("cannot be used"));
+    }
+
+    #[test]
+    fn what_a_kill_left_unfinished_is_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join(UNFINISHED), "half of a file").unwrap();
+        let first = open(place.path(), "g", "a").unwrap().mark;
+        assert_eq!(open(place.path(), "g", "a").unwrap().mark, first, "and then it stays");
+    }
+
+    #[test]
+    fn a_directory_of_a_later_version_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let Opened { disk, mark, .. } = open(place.path(), "g", "a").unwrap();
+        let newer = Mark { version: VERSION + 1, ..mark };
+        disk.write(Durability::Immediate, |writing| writing.put_meta(MARK, &newer)).unwrap();
+        drop(disk);
+        assert!(matches!(open(place.path(), "g", "a"), Err(OpenError::TooNew(_, 2))));
+    }
+}

@@ -84,8 +84,14 @@ impl Group {
     }
 
     pub async fn start(&self, name: &str) -> Embedded {
+        let members: Vec<&str> = self.members.iter().map(String::as_str).collect();
+        self.start_as(name, &members).await
+    }
+
+    /// Starts a member that knows these members.
+    pub async fn start_as(&self, name: &str, members: &[&str]) -> Embedded {
         let options = Options {
-            members: self.members.clone(),
+            members: members.iter().map(ToString::to_string).collect(),
             elections: self.elections.clone(),
             patience: self.patience,
             transport: Arc::new(Link { from: name.to_string(), net: self.net.clone() }),
