@@ -185,12 +185,12 @@ fn create(directory: &Path, mark: &Mark) -> Result<(), OpenError> {
 fn open_existing(directory: &Path, lock: File) -> Result<Opened, OpenError> {
     let of_disk = |error| OpenError::of_disk(directory, error);
     let corrupt = |why: &str| OpenError::Corrupt(directory.to_path_buf(), why.to_string());
-    let mut db = Database::open(directory.join(FILE)).map_err(|error| of_disk(error.into()))?;
-    // What redb repairs here was not damaged by a crash: that is repaired in opening. It might be a
-    // promise that was kept on this disk and is gone.
-    if !db.check_integrity().map_err(|error| of_disk(error.into()))? {
-        return Err(corrupt("its checksums are wrong"));
-    }
+    // redb panics on some damaged files.
+    let opened = std::panic::catch_unwind(|| open_whole(directory)).map_err(|panic| {
+        let why = panic.downcast_ref::<String>().map_or("it cannot be read", String::as_str);
+        corrupt(why)
+    })?;
+    let db = opened.map_err(of_disk)?;
     let (disk, given_back) = Disk::new(db, Some(lock));
     disk.check().map_err(of_disk)?;
     let mark: Mark = disk.meta(MARK).map_err(of_disk)?.ok_or_else(|| corrupt("it has no mark"))?;
@@ -198,6 +198,16 @@ fn open_existing(directory: &Path, lock: File) -> Result<Opened, OpenError> {
         return Err(OpenError::TooNew(directory.to_path_buf(), mark.version));
     }
     Ok(Opened { disk, mark, given_back })
+}
+
+fn open_whole(directory: &Path) -> Result<Database, DiskError> {
+    let mut db = Database::open(directory.join(FILE))?;
+    // What redb repairs here was not damaged by a crash: that is repaired in opening. It might be a
+    // promise that was kept on this disk and is gone.
+    if !db.check_integrity()? {
+        return Err(DiskError::Corrupt("its checksums are wrong".to_string()));
+    }
+    Ok(db)
 }
 
 #[cfg(test)]

@@ -244,10 +244,11 @@ mod tests {
     use openraft::{CommittedLeaderId, RaftLogId};
 
     use super::super::directory::{self, Opened};
+    use super::super::faulty;
     use super::super::log::Log;
     use super::*;
 
-    struct InDirectory;
+    struct InMemory;
 
     /// The suite leaves entries out, which the machine takes for damage: they are made up.
     struct Lenient(Machine);
@@ -301,19 +302,17 @@ mod tests {
         }
     }
 
-    impl StoreBuilder<Types, Log, Lenient, tempfile::TempDir> for InDirectory {
-        async fn build(&self) -> Result<(tempfile::TempDir, Log, Lenient), StorageError<Id>> {
-            let place = tempfile::tempdir().unwrap();
-            let opened = directory::open(place.path(), "g", "a").unwrap();
-            let disk = Arc::new(opened.disk);
-            let machine = Machine::load(disk.clone(), opened.mark.id).unwrap().0;
-            Ok((place, Log::new(disk), Lenient(machine)))
+    impl StoreBuilder<Types, Log, Lenient> for InMemory {
+        async fn build(&self) -> Result<((), Log, Lenient), StorageError<Id>> {
+            let (disk, mark) = faulty::disk(&faulty::Platter::default()).unwrap();
+            let machine = Machine::load(disk.clone(), mark.id).unwrap().0;
+            Ok(((), Log::new(disk), Lenient(machine)))
         }
     }
 
     #[test]
     fn the_disk_does_what_openraft_expects_of_it() {
-        Suite::test_all(InDirectory).unwrap();
+        Suite::test_all(InMemory).unwrap();
     }
 
     fn at(index: u64) -> LogId<Id> {

@@ -3,10 +3,13 @@
 //! What to read first: `core.rs` (one voter), `forward.rs` (how a transaction finds the leader),
 //! `machine.rs` (what the log is applied to), `directory.rs` and `disk.rs` (what is kept where). Nothing
 //! of openraft is seen outside this module.
+#![allow(clippy::result_large_err, reason = "openraft's errors are as large as they are")]
 
 mod core;
 mod directory;
 mod disk;
+#[cfg(test)]
+mod faulty;
 mod forming;
 mod forward;
 mod log;
@@ -36,9 +39,8 @@ pub use self::voters::voters;
 pub use self::wire::LONGEST_MESSAGE;
 use crate::{Answering, Health, Registry, Revision, Trouble, Txn, Word};
 
-/// A snapshot is made after so many entries, and so many are kept behind it for voters that are late.
+/// How often a snapshot is made, unless said otherwise.
 const ENTRIES_PER_SNAPSHOT: u64 = 1000;
-const ENTRIES_KEPT: u64 = 200;
 /// A snapshot is sent in parts of so many bytes.
 const PART_OF_SNAPSHOT: u64 = 1 << 20;
 
@@ -59,6 +61,9 @@ pub struct Options {
     pub elections: Range<Duration>,
     /// The longest time that a transaction takes.
     pub patience: Duration,
+    /// A snapshot is made after so many entries of the log. A fifth of them is kept behind it, for voters
+    /// that are late.
+    pub entries_per_snapshot: u64,
     /// The way to the others.
     pub transport: Arc<dyn Transport>,
 }
@@ -73,6 +78,7 @@ impl Options {
             members: vec![me.to_string()],
             elections: Duration::from_millis(400)..Duration::from_millis(800),
             patience: Duration::from_secs(2),
+            entries_per_snapshot: ENTRIES_PER_SNAPSHOT,
             transport: Arc::new(Nobody),
         }
     }
@@ -86,9 +92,9 @@ impl Options {
             heartbeat_interval: (millis(self.elections.start) / 4).max(1),
             install_snapshot_timeout: 10_000,
             max_payload_entries: 64,
-            snapshot_policy: SnapshotPolicy::LogsSinceLast(ENTRIES_PER_SNAPSHOT),
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.entries_per_snapshot),
             snapshot_max_chunk_size: PART_OF_SNAPSHOT,
-            max_in_snapshot_log_to_keep: ENTRIES_KEPT,
+            max_in_snapshot_log_to_keep: self.entries_per_snapshot / 5,
             ..Config::default()
         };
         config.validate().map_err(|error| OpenError::Options(error.to_string()))

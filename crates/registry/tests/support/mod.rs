@@ -57,6 +57,7 @@ pub struct Group {
     pub net: Arc<Net>,
     pub elections: std::ops::Range<Duration>,
     pub patience: Duration,
+    pub entries_per_snapshot: u64,
     place: tempfile::TempDir,
 }
 
@@ -67,7 +68,9 @@ impl Group {
             net: Arc::default(),
             elections: Duration::from_millis(200)..Duration::from_millis(400),
             patience: PATIENCE,
-            place: tempfile::tempdir().unwrap(),
+            entries_per_snapshot: 1000,
+            // What is tested is not the disk: if there is one in memory, it need not wait.
+            place: tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap(),
         }
     }
 
@@ -94,6 +97,7 @@ impl Group {
             members: members.iter().map(ToString::to_string).collect(),
             elections: self.elections.clone(),
             patience: self.patience,
+            entries_per_snapshot: self.entries_per_snapshot,
             transport: Arc::new(Link { from: name.to_string(), net: self.net.clone() }),
             ..Options::alone(self.directory(name), "group", name)
         };
