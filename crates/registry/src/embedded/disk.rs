@@ -79,10 +79,10 @@ pub(super) struct Mark {
 pub(super) struct Disk {
     db: Database,
     flushes: AtomicU64,
-    /// Closed when nobody uses the disk any more.
-    _in_use: mpsc::Sender<()>,
-    /// Given back last: whoever gets it next finds the file closed.
+    /// Given back when the file is closed: fields are dropped in order.
     _lock: Option<fs::File>,
+    /// Closed last, when somebody else can have the directory.
+    _in_use: mpsc::Sender<()>,
 }
 
 /// A value with its checksum, which is also about where the value is.
@@ -131,7 +131,7 @@ impl Disk {
     /// The receiver is told when the disk is given back.
     pub(super) fn new(db: Database, lock: Option<fs::File>) -> (Self, mpsc::Receiver<()>) {
         let (in_use, given_back) = mpsc::channel(1);
-        let disk = Disk { db, flushes: AtomicU64::new(0), _in_use: in_use, _lock: lock };
+        let disk = Disk { db, flushes: AtomicU64::new(0), _lock: lock, _in_use: in_use };
         (disk, given_back)
     }
 

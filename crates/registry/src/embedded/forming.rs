@@ -135,20 +135,23 @@ async fn watch_membership(
     inner: std::sync::Weak<Inner>,
     mut gone: tokio::sync::watch::Receiver<Option<Id>>,
 ) {
-    loop {
-        let Some(mut metrics) = inner.upgrade().map(|inner| inner.core().raft.metrics()) else {
-            return;
-        };
-        tokio::select! {
-            told = gone.changed() => if told.is_err() { return },
-            // An end of these means that another voter has begun, or the registry was closed.
-            _ = metrics.changed() => {}
-            () = tokio::time::sleep(AGAIN) => {}
-        }
-        let Some(inner) = inner.upgrade().filter(|inner| inner.disk().is_ok()) else { return };
+    while let Some(inner) = inner.upgrade().filter(|inner| inner.disk().is_ok()) {
+        let mut metrics = inner.core().raft.metrics();
+        // Seen before looking: a change from now on is not missed, and one before does not wake.
+        metrics.mark_unchanged();
         let told = (*gone.borrow_and_update()).filter(|id| *id == inner.core().id);
         if let Some(old) = told.or_else(|| inner.left()) {
             inner.begin_anew(old).await;
+            // If that failed, not again at once.
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        }
+        drop(inner);
+        tokio::select! {
+            told = gone.changed() => if told.is_err() { return },
+            // These end when another voter has begun, or the registry was closed.
+            ended = metrics.changed() => if ended.is_err() { tokio::time::sleep(AGAIN).await },
+            () = tokio::time::sleep(10 * AGAIN) => {}
         }
     }
 }
