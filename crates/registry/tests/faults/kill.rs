@@ -24,7 +24,6 @@ async fn counting() {
     let mut count: u64 = value(&registry, "count").await.map_or(0, |text| text.parse().unwrap());
     loop {
         count += 1;
-        // Several at a time, so that there are kills between and within.
         let txn = Txn::default().put("count", count.to_string().into());
         assert!(registry.txn(txn).await.unwrap().applied);
         let mut out = std::io::stdout().lock();
