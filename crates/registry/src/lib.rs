@@ -4,6 +4,7 @@
 //! are the places where it can be. Whoever uses one cannot tell which it is; one set of tests runs
 //! against all of them.
 
+pub mod embedded;
 pub mod etcd;
 mod memory;
 
@@ -13,6 +14,7 @@ use std::pin::Pin;
 pub use catraca_group::registry::{
     Answer, Guard, Item, Op, Page, Revision, Store, Trouble, Txn, Word,
 };
+pub use embedded::Embedded;
 pub use etcd::Etcd;
 pub use memory::Memory;
 use tokio::sync::mpsc;

@@ -151,7 +151,10 @@ impl Arguments {
             grouped(sum.seconds)
         )?;
         let Some((at, what)) = &last.violation else {
-            writeln!(out, "verdict     nobody was inside beside somebody else; everybody was served")?;
+            writeln!(
+                out,
+                "verdict     nobody was inside beside somebody else; everybody was served"
+            )?;
             return Ok(());
         };
         writeln!(out, "verdict     broken at {at} with seed {seed}: {what}")?;

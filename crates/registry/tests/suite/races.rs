@@ -55,14 +55,14 @@ pub async fn a_read_sees_what_was_written_elsewhere(subject: &dyn Subject) {
 
 /// One attempt of a client, with when it began and ended on a clock that only counts.
 #[derive(Debug)]
-struct Attempt {
+pub struct Attempt {
     began: u64,
     ended: u64,
     wrote: Option<Vec<u8>>,
-    outcome: Result<Answer, Trouble>,
+    pub outcome: Result<Answer, Trouble>,
 }
 
-async fn client(way: Arc<dyn Registry>, name: u8, clock: Arc<AtomicU64>) -> Vec<Attempt> {
+pub async fn client(way: Arc<dyn Registry>, name: u8, clock: Arc<AtomicU64>) -> Vec<Attempt> {
     let mut attempts: Vec<Attempt> = Vec::new();
     for step in 0..40_u8 {
         let seen = attempts.iter().rev().find_map(|attempt| attempt.outcome.as_ref().ok());
@@ -85,7 +85,7 @@ async fn client(way: Arc<dyn Registry>, name: u8, clock: Arc<AtomicU64>) -> Vec<
 
 /// Checks a history of one register. Revisions say in which order everything happened: it is left to
 /// show that each answer fits that order, and that the order fits what was before what.
-fn check(mut history: Vec<Attempt>) {
+pub fn check(mut history: Vec<Attempt>) {
     history.sort_by_key(|attempt| attempt.began);
     let writes = || {
         let with = |attempt: &'_ Attempt| attempt.wrote.is_some();

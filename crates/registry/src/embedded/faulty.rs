@@ -1,0 +1,208 @@
+//! A disk for tests that fills up, and that loses its power.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use openraft::{CommittedLeaderId, Entry, EntryPayload, LogId};
+use redb::{Database, Durability, StorageBackend};
+
+use super::directory::{OpenError, new_mark};
+use super::disk::{Disk, DiskError, MARK, Mark};
+use super::wire::{Batch, Types};
+use crate::{Trouble, Txn};
+
+/// What a disk consists of. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Platter(Arc<Mutex<Bytes>>);
+
+#[derive(Clone, Debug, Default)]
+struct Bytes {
+    /// What a reader sees.
+    seen: Vec<u8>,
+    /// What the last flush has made certain.
+    certain: Vec<u8>,
+    /// What was written since.
+    uncertain: Vec<(usize, Vec<u8>)>,
+    /// Power is lost after so many more writes and flushes.
+    left: Option<u64>,
+    /// It has room for so many bytes.
+    room: Option<u64>,
+}
+
+impl Bytes {
+    fn spend(&mut self) -> io::Result<()> {
+        match &mut self.left {
+            Some(0) => Err(io::Error::other("there is no power")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl StorageBackend for Platter {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().seen.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let bytes = self.0.lock().unwrap();
+        out.copy_from_slice(&bytes.seen[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut bytes = self.0.lock().unwrap();
+        bytes.spend()?;
+        if bytes.room.is_some_and(|room| room < len) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        bytes.seen.resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut bytes = self.0.lock().unwrap();
+        bytes.spend()?;
+        bytes.certain = bytes.seen.clone();
+        bytes.uncertain.clear();
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut bytes = self.0.lock().unwrap();
+        bytes.spend()?;
+        bytes.seen[offset as usize..][..data.len()].copy_from_slice(data);
+        bytes.uncertain.push((offset as usize, data.to_vec()));
+        Ok(())
+    }
+}
+
+impl Platter {
+    /// What is left after the power was lost: of what was not flushed any part, in any order, torn.
+    fn after_loss(&self, random: &mut impl FnMut(u64) -> u64) -> Platter {
+        let bytes = self.0.lock().unwrap();
+        let mut left = bytes.certain.clone();
+        if random(2) == 0 {
+            left.resize(bytes.seen.len(), 0);
+        }
+        let mut uncertain = bytes.uncertain.clone();
+        while !uncertain.is_empty() {
+            let (offset, data) = uncertain.swap_remove(random(uncertain.len() as u64) as usize);
+            let length = match random(3) {
+                0 => 0,
+                1 => data.len(),
+                // A sector is written whole or not at all.
+                _ => random(data.len() as u64 / 512 + 1) as usize * 512,
+            };
+            let end = (offset + length.min(data.len())).min(left.len());
+            if offset < end {
+                left[offset..end].copy_from_slice(&data[..end - offset]);
+            }
+        }
+        let bytes = Bytes { seen: left.clone(), certain: left, ..Bytes::default() };
+        Platter(Arc::new(Mutex::new(bytes)))
+    }
+}
+
+/// Opens what is on a platter, like a directory.
+pub(super) fn disk(platter: &Platter) -> Result<(Arc<Disk>, Mark), OpenError> {
+    let failed = |error: DiskError| OpenError::Start(error.to_string());
+    let mut db = Database::builder();
+    let db = db.set_cache_size(1 << 20).create_with_backend(platter.clone());
+    let mut db = db.map_err(|error| failed(error.into()))?;
+    assert!(db.check_integrity().map_err(|error| failed(error.into()))?);
+    let (disk, _) = Disk::new(db, None);
+    let prepared = disk.write(Durability::Immediate, |writing| {
+        writing.prepare()?;
+        writing.meta::<Mark>(MARK)
+    });
+    let mark = match prepared.map_err(failed)? {
+        Some(mark) => mark,
+        None => {
+            let mark = new_mark("g", "a", true)?;
+            disk.write(Durability::Immediate, |writing| writing.put_meta(MARK, &mark))
+                .map_err(failed)?;
+            mark
+        }
+    };
+    disk.check().map_err(failed)?;
+    Ok((Arc::new(disk), mark))
+}
+
+fn entry(index: u64) -> Entry<Types> {
+    let txn = Txn::default().put(format!("k{index}"), vec![index as u8; 700]);
+    let log_id = LogId::new(CommittedLeaderId::new(1, 1), index);
+    Entry { log_id, payload: EntryPayload::Normal(Batch(vec![txn])) }
+}
+
+/// In half a second hundreds of losses; which, is the same in every run.
+const LOSSES: u64 = 300;
+
+#[test]
+fn what_was_written_before_a_loss_of_power_is_there_after_it() {
+    let mut seed = 11_u64;
+    let mut random = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut platter = Platter::default();
+    drop(disk(&platter).unwrap());
+    let (mut next, mut in_vain) = (0, 0);
+    for loss in 0..LOSSES {
+        let (disk, _) = disk(&platter).unwrap_or_else(|error| panic!("loss {loss}: {error}"));
+        let there = disk.entries(.., usize::MAX).unwrap();
+        let end = there.last().map_or(0, |entry| entry.log_id.index + 1);
+        assert!(end == next || end == next + 1, "loss {loss}: {end} of {next} entries");
+        assert!(there.iter().all(|found| *found == entry(found.log_id.index)));
+        next = end;
+        platter.0.lock().unwrap().left = Some(random(40));
+        let append = |index: u64| {
+            disk.write(Durability::Immediate, |writing| {
+                // The log does not grow for ever.
+                writing.delete_entries(..index.max(5) - 5)?;
+                writing.append(&[entry(index)])
+            })
+        };
+        while append(next).is_ok() {
+            next += 1;
+        }
+        in_vain += u64::from(next == end);
+        let left = platter.after_loss(&mut random);
+        drop(disk);
+        platter = left;
+    }
+    assert!(next > LOSSES && in_vain > 0, "{next} written, {in_vain} times none");
+}
+
+#[tokio::test]
+async fn a_full_disk_ends_the_registry_and_says_so() {
+    let place = Platter::default();
+    let (disk, mark) = disk(&place).unwrap();
+    place.0.lock().unwrap().room = Some(4 << 20);
+    let options = super::Options::alone("/none", "g", "a");
+    let config = Arc::new(options.config().unwrap());
+    let peers = Arc::new(super::network::Peers::new("g", options.transport));
+    let core = super::core::Core::start(disk, mark.id, config, peers).await.unwrap();
+    let members = std::collections::BTreeMap::from([(mark.id, openraft::BasicNode::new("a"))]);
+    core.raft.initialize(members).await.unwrap();
+    let mut outcomes = Vec::new();
+    for number in 0..500 {
+        let txn = Txn::default().put(format!("k{number}"), vec![7; 60_000]);
+        let deadline = tokio::time::Instant::now() + options.patience;
+        match core.attempt(&txn, deadline).await {
+            super::core::Tried::Settled(Ok(_)) => outcomes.push("done"),
+            super::core::Tried::Settled(Err(Trouble::Unknown(_))) => outcomes.push("unknown"),
+            super::core::Tried::Settled(Err(Trouble::Lost(why))) => {
+                assert!(why.contains("the disk is full"), "{why}");
+                outcomes.push("lost");
+                break;
+            }
+            _ => core.pause().await,
+        }
+    }
+    outcomes.dedup();
+    assert_eq!(outcomes, ["done", "unknown", "lost"]);
+}
