@@ -84,8 +84,9 @@ impl ViewMessage {
 pub enum Directive {
     /// A transaction for the registry. Its answer comes back with the number.
     Ask(u64, Txn),
-    /// [`Membership::wake`] is to be called at this time. An earlier wish of this kind is void.
-    Wake(Time),
+    /// [`Membership::wake`] is to be called at another time than before: see
+    /// [`alarm`](Membership::alarm).
+    Wake,
     /// Links are to be kept to these members, and to no others.
     Peers(Vec<Entry>),
     /// Something to tell another member.
@@ -382,6 +383,11 @@ impl Membership {
     /// Which run of which member this is.
     pub fn run(&self) -> Run {
         Run { name: self.settings.member.name.clone(), incarnation: self.incarnation }
+    }
+
+    /// When [`wake`](Self::wake) is to be called.
+    pub fn alarm(&self) -> Option<Time> {
+        self.wake_at
     }
 
     /// Until when locks may be granted.

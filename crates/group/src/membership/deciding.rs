@@ -479,7 +479,7 @@ impl Membership {
         let at = at.max(Time(now.0 + 1));
         if self.wake_at != Some(at) && at != Time(u64::MAX) {
             self.wake_at = Some(at);
-            out.push(Directive::Wake(at));
+            out.push(Directive::Wake);
         }
     }
 }

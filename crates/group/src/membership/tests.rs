@@ -32,6 +32,9 @@ struct Group {
     deaf: Vec<usize>,
     /// Transactions that are carried out, although nobody hears of it.
     unknown: bool,
+    /// What is under way, and whether somebody carries it out.
+    far: VecDeque<(usize, Directive)>,
+    is_busy: bool,
 }
 
 fn settings(name: &str) -> Settings {
@@ -47,7 +50,8 @@ impl Group {
     fn new() -> Self {
         let (sites, cuts, deaf) = (Vec::new(), Vec::new(), Vec::new());
         let store = Store::default();
-        Group { store, sites, now: Time(1_000_000_000), cuts, deaf, unknown: false }
+        let (far, now) = (VecDeque::new(), Time(1_000_000_000));
+        Group { store, sites, now, cuts, deaf, unknown: false, far, is_busy: false }
     }
 
     /// A group of so many members, called a, b, c and so on, all of them in the view.
@@ -85,8 +89,21 @@ impl Group {
         }
         let mut out = Vec::new();
         input(&mut self.sites[at].membership, self.now, &mut out);
+        // Whatever takes its way over a network comes after all that was decided with it.
+        let is_far = |directive: &Directive| {
+            matches!(directive, Directive::Ask(..) | Directive::Send(..) | Directive::Peers(_))
+        };
         for directive in out {
-            self.carry_out(at, directive);
+            match is_far(&directive) {
+                true => self.far.push_back((at, directive)),
+                false => self.carry_out(at, directive),
+            }
+        }
+        if !core::mem::replace(&mut self.is_busy, true) {
+            while let Some((at, directive)) = self.far.pop_front() {
+                self.carry_out(at, directive);
+            }
+            self.is_busy = false;
         }
     }
 
@@ -112,7 +129,7 @@ impl Group {
                     membership.answered(number, result, now, out);
                 });
             }
-            Directive::Wake(time) => self.sites[at].wake_at = Some(time),
+            Directive::Wake => self.sites[at].wake_at = self.sites[at].membership.alarm(),
             Directive::Peers(peers) => {
                 self.sites[at].peers = peers;
                 self.connect();

@@ -245,9 +245,10 @@ impl Service {
     ) {
         match directive {
             Directive::Ask(number, txn) => out.push(Output::Transaction(number, txn)),
-            Directive::Wake(at) => {
-                let after = at.since(host.now());
-                host.set_timer(Timer::Membership, Some(after));
+            Directive::Wake => {
+                let alarm = self.membership().and_then(Membership::alarm);
+                let now = host.now();
+                host.set_timer(Timer::Membership, alarm.map(|at| at.since(now)));
             }
             Directive::Peers(entries) => out.push(Output::Peers(entries)),
             Directive::Send(run, message) => out.push(Output::View(run, message)),
