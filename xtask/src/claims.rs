@@ -2,7 +2,7 @@
 //!
 //! The claims are data: what a paper says, how it is measured, the verdict that is on record and
 //! one sentence about it. Those about figures are in the files of `experiments/`; those that an
-//! exhaustive search settles are here. The runs decide anew each time. If they disagree with the verdict on
+//! exhaustive search settles are here. The runs decide again each time. If they disagree with the verdict on
 //! record, the chore fails, so that no sentence outlives its evidence.
 
 mod exhausted;

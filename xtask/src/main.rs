@@ -19,7 +19,7 @@ struct Cli {
 enum Chore {
     /// Installs what the tests need and runs all of them
     Test,
-    /// Measures every claim of the papers anew and writes docs/CLAIMS.md
+    /// Measures every claim of the papers again and writes docs/CLAIMS.md
     Claims {
         /// Writes nothing; fails if the file does not say what the runs say
         #[arg(long)]

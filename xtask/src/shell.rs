@@ -27,7 +27,7 @@ pub(crate) fn run_with(command: &str, environment: &[(&str, &str)]) -> Result<()
     Ok(())
 }
 
-/// Whether a command can be run and succeeds, without a word.
+/// Whether a command can be run and succeeds; it prints nothing.
 pub(crate) fn succeeds(command: &str) -> bool {
     let mut command = prepared(command, &[]);
     command.stdout(Stdio::null()).stderr(Stdio::null());

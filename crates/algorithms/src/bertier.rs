@@ -14,17 +14,17 @@
 //!
 //! **Departs.** S0's PREEMPT tells the next local node how often the remote one has been overtaken;
 //! here `nb_preempt` and the remote node travel with the token, which goes to that node anyway. S0
-//! does not say how the rest of a local queue asks again once the token has left: whoever sends it
+//! does not say how the rest of a local queue asks again once the token has left: the node that sends it
 //! away asks its proxy to ask outside for the first of the rest. A remote request looks for the end
-//! of the local queue, which may move away from it as long as local requests come; after `patience`
+//! of the local queue, which may move away from it as long as local requests come; after `max_hops`
 //! hops it turns the local pointers to the proxy, and local requests that come later ask outside.
 //! The token carries the fence. Variables: `phase` is S0's requesting, `clusters` its LocalCluster; S0 has one `next` for local
 //! and remote nodes, here it is `next` and `remote`; `last` is the owner of a proxy among proxies.
 
+mod config;
 mod message;
 #[cfg(test)]
 mod paper;
-mod teams;
 #[cfg(test)]
 mod tests;
 
@@ -36,17 +36,17 @@ use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
 use crate::{ASKS_TWICE, Spec, SpecError};
 
+pub(crate) use config::Config;
 pub(crate) use message::{Msg, Token};
-pub(crate) use teams::Teams;
 
 /// How many hops a remote request looks for the end of a local queue before it turns the pointers.
 /// The way is shorter than this unless the end moves, or the cluster is large.
-const PATIENCE: u32 = 32;
+const MAX_HOPS: u32 = 32;
 
 /// What a proxy knows beyond the other nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Proxy {
-    /// The proxy of the cluster that probably gets the token last; oneself if it is this one.
+    /// The proxy of the cluster that probably gets the token last; this node if it is its own.
     pub(crate) last: NodeId,
     /// The remote node that gets the token when this cluster is done.
     pub(crate) remote_owner: Option<NodeId>,
@@ -57,7 +57,7 @@ pub(crate) struct Proxy {
 pub struct Bertier {
     pub(crate) me: NodeId,
     pub(crate) phase: Phase,
-    /// The node of this cluster that is probably the last of its queue; oneself if this is the
+    /// The node of this cluster that is probably the last of its queue; this node if it is the
     /// root, where local requests arrive.
     pub(crate) owner: NodeId,
     /// Who gets the token after this node, in this cluster.
@@ -89,7 +89,7 @@ impl Bertier {
     }
 
     /// A request of `node`, this one or another of the cluster, goes on along `owner`.
-    fn follow_owner(&mut self, config: &Teams, node: NodeId, out: &mut Effects<Msg>) {
+    fn follow_owner(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         let owner = core::mem::replace(&mut self.owner, node);
         if owner != self.me {
             return out.send(owner, Msg::Request(node));
@@ -117,7 +117,7 @@ impl Bertier {
         out.send(to, Msg::Token { token, remote });
     }
 
-    fn ask_outside(&mut self, config: &Teams, node: NodeId, out: &mut Effects<Msg>) {
+    fn ask_outside(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         let proxy = config.clusters.proxy(self.me);
         if proxy == self.me {
             self.on_outside(node, out);
@@ -127,7 +127,7 @@ impl Bertier {
     }
 
     /// The cluster asks for the token once more, with `node` as the first of its queue. The proxy's
-    /// own `owner` stays: it leads to `node`, or already to somebody behind it.
+    /// own `owner` stays: it leads to `node`, or already to a node behind it.
     fn on_outside(&mut self, node: NodeId, out: &mut Effects<Msg>) {
         match self.proxy.as_deref_mut() {
             Some(proxy) if proxy.last != self.me => {
@@ -139,7 +139,7 @@ impl Bertier {
         }
     }
 
-    fn on_remote(&mut self, config: &Teams, node: NodeId, out: &mut Effects<Msg>) {
+    fn on_remote(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         let Some(proxy) = self.proxy.as_deref_mut() else {
             return out.anomaly("a request from outside came to a node that is no proxy");
         };
@@ -153,11 +153,11 @@ impl Bertier {
 
     /// The remote `node` looks for the end of the local queue. It leaves the pointers as they are,
     /// so that local requests may still overtake it.
-    fn on_behind(&mut self, config: &Teams, node: NodeId, hops: u32, out: &mut Effects<Msg>) {
+    fn on_behind(&mut self, config: &Config, node: NodeId, hops: u32, out: &mut Effects<Msg>) {
         let proxy = config.clusters.proxy(self.me);
         if self.is_root() {
-            self.gone = self.stand_behind(node, out);
-        } else if hops < config.patience {
+            self.gone = self.queue_behind(node, out);
+        } else if hops < config.max_hops {
             out.send(self.owner, Msg::Behind { node, hops: hops + 1 });
         } else if proxy == self.me {
             self.on_overtaken(config, node, out);
@@ -167,7 +167,7 @@ impl Bertier {
     }
 
     /// The remote `node` gets the token after this one. True if it has been sent to it at once.
-    fn stand_behind(&mut self, node: NodeId, out: &mut Effects<Msg>) -> bool {
+    fn queue_behind(&mut self, node: NodeId, out: &mut Effects<Msg>) -> bool {
         if self.gone || self.remote.is_some() {
             out.anomaly("a cluster has two to come after it");
             return self.gone;
@@ -185,7 +185,7 @@ impl Bertier {
     }
 
     /// The proxy becomes the root, so that nobody overtakes the remote `node` any more.
-    fn on_overtaken(&mut self, config: &Teams, node: NodeId, out: &mut Effects<Msg>) {
+    fn on_overtaken(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         if self.proxy.as_ref().is_none_or(|proxy| proxy.remote_owner != Some(node)) {
             return out.anomaly("a request came back that was never let in");
         }
@@ -196,7 +196,7 @@ impl Bertier {
         out.send(core::mem::replace(&mut self.owner, self.me), Msg::Turn(node));
     }
 
-    fn on_turn(&mut self, config: &Teams, node: NodeId, out: &mut Effects<Msg>) {
+    fn on_turn(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         let proxy = config.clusters.proxy(self.me);
         if proxy == self.me {
             return out.anomaly("a turned pointer leads to the proxy that turned it");
@@ -206,7 +206,7 @@ impl Bertier {
             return out.send(owner, Msg::Turn(node));
         }
         // The proxy is the root by now, and knows that the next request has to ask outside.
-        self.stand_behind(node, out);
+        self.queue_behind(node, out);
     }
 
     fn on_token(&mut self, token: Token, remote: Option<NodeId>, out: &mut Effects<Msg>) {
@@ -223,11 +223,11 @@ impl Bertier {
 
 impl Algorithm for Bertier {
     type Message = Msg;
-    type Config = Teams;
+    type Config = Config;
 
     const TOKEN: bool = true;
 
-    fn new(me: NodeId, config: &Teams, start: &Start) -> Self {
+    fn new(me: NodeId, config: &Config, start: &Start) -> Self {
         let elected = start.token();
         let proxy = config.clusters.proxy(me);
         let is_with_token = config.clusters.are_together(me, elected);
@@ -245,7 +245,7 @@ impl Algorithm for Bertier {
         }
     }
 
-    fn on_request(&mut self, config: &Teams, _claim: Claim, out: &mut Effects<Msg>) {
+    fn on_request(&mut self, config: &Config, _claim: Claim, out: &mut Effects<Msg>) {
         if self.phase != Phase::Idle {
             return out.anomaly(ASKS_TWICE);
         }
@@ -256,7 +256,7 @@ impl Algorithm for Bertier {
         self.follow_owner(config, self.me, out);
     }
 
-    fn on_release(&mut self, config: &Teams, out: &mut Effects<Msg>) {
+    fn on_release(&mut self, config: &Config, out: &mut Effects<Msg>) {
         self.phase = Phase::Idle;
         let Some(token) = self.token.take() else {
             return out.anomaly("a node leaves without the token");
@@ -277,10 +277,10 @@ impl Algorithm for Bertier {
         }
     }
 
-    fn on_message(&mut self, config: &Teams, _from: NodeId, message: Msg, out: &mut Effects<Msg>) {
+    fn on_message(&mut self, config: &Config, _from: NodeId, message: Msg, out: &mut Effects<Msg>) {
         let is_sound = match message {
-            Msg::Request(node) => config.is_colleague(self.me, node),
-            Msg::Outside(node) => node == self.me || config.is_colleague(self.me, node),
+            Msg::Request(node) => config.is_local(self.me, node),
+            Msg::Outside(node) => node == self.me || config.is_local(self.me, node),
             Msg::Remote(node)
             | Msg::Behind { node, .. }
             | Msg::Overtaken(node)
@@ -354,12 +354,12 @@ impl Registered for Bertier {
         file: include_str!("bertier.rs"),
     };
 
-    fn config(spec: &Spec) -> Result<Teams, SpecError> {
+    fn config(spec: &Spec) -> Result<Config, SpecError> {
         let clusters = spec.build_clusters()?;
-        Ok(Teams { clusters, max_preempt: spec.max_preempt.unwrap_or(1), patience: PATIENCE })
+        Ok(Config { clusters, max_preempt: spec.max_preempt.unwrap_or(1), max_hops: MAX_HOPS })
     }
 
-    fn theory(config: &Teams, _load: Load) -> Theory {
+    fn theory(config: &Config, _load: Load) -> Theory {
         let nodes = f64::from(config.clusters.nodes());
         Theory { messages: Range::between(0.0, nodes), delay: Range::exactly(1.0) }
     }

@@ -1,6 +1,6 @@
 //! **Idea.** A request names a set of resources, each of which has a token; requests that have
 //! nothing in common are inside at the same time. One control token lists who has, or will have,
-//! each resource's token last; it travels as in Naimi-Trehel. Whoever gets it asks those listed for
+//! each resource's token last; it travels as in Naimi-Trehel. The node that gets it asks those listed for
 //! the tokens that it wants and writes itself in their place. So all who want one resource wait for
 //! each other in the order in which they had the control token, and nobody waits in a circle.
 //!
@@ -90,7 +90,7 @@ impl BouabdallahLaforest {
         self.last = requester;
     }
 
-    /// Gives the control token, if it is here, to whoever comes next, if there is somebody.
+    /// Gives the control token, if it is here, to the next node, if there is one.
     pub(crate) fn pass_control(&mut self, out: &mut Effects<Msg>) {
         if let Some(next) = self.next
             && let Some(control) = self.control.take()
@@ -183,7 +183,7 @@ impl BouabdallahLaforest {
     /// Once all have answered the control token may go; once all tokens are here the node enters.
     ///
     /// While an INQUIRE travels its receiver could otherwise get the control token, lock the token
-    /// that is asked for, and be told to wait for the very node that asks.
+    /// that is asked for, and be made to wait for the very node that asks.
     fn proceed(&mut self, out: &mut Effects<Msg>) {
         if !self.awaited.is_empty() {
             return;
@@ -327,7 +327,7 @@ impl Registered for BouabdallahLaforest {
         let asked = f64::from(config.resources.min(config.nodes - 1));
         let messages = match load {
             _ if config.nodes == 1 => Range::exactly(0.0),
-            // Whoever used the one resource last has the control token as well.
+            // The node that used the one resource last has the control token as well.
             Load::Low if config.resources == 1 => {
                 Range::exactly(control + 2.0 * (nodes - 1.0) / nodes)
             }

@@ -1,6 +1,6 @@
 //! **Idea.** As in Ricart-Agrawala every other node has to agree, but an answer holds until it is
 //! asked back. For each pair of nodes there is one permission, at one of the two or on its way
-//! between them; a node asks only for those that it lacks. Whoever has them all enters, and a node
+//! between them; a node asks only for those that it lacks. A node that has them all enters, and a node
 //! that enters again before anybody else has asked sends nothing.
 //!
 //! **Source.** O. Carvalho and G. Roucairol, 1983; S2's table (section 8.5) gives its 'N-1 at low
@@ -224,7 +224,7 @@ impl Registered for CarvalhoRoucairol {
     fn theory(config: &Members, load: Load) -> Theory {
         let others = f64::from(config.nodes - 1);
         let messages = match load {
-            // Each other node has entered since one's own last entry with probability 1/2.
+            // Each other node has entered since this node's last entry with probability 1/2.
             Load::Low => Range::exactly(others),
             // Most of the others have.
             Load::High => Range::between(others, 2.0 * others),

@@ -1,5 +1,5 @@
-//! **Idea.** One node, the coordinator, decides. Whoever wants to enter asks it, enters with its
-//! grant and tells it on leaving. Requests are granted one at a time in the order of their arrival.
+//! **Idea.** One node, the coordinator, decides. A node that wants to enter asks it, enters with
+//! its grant and sends it a release when it leaves. Requests are granted one at a time in the order of their arrival.
 //!
 //! **Source.** S2, section 8.2; S3 runs the same over TCP.
 //!
@@ -59,8 +59,8 @@ impl Message for Msg {
 
 /// What only the coordinator knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Desk {
-    /// The node that has been granted and has not been heard to leave.
+pub(crate) struct CoordinatorState {
+    /// The node that has a grant and has not released it.
     pub(crate) holder: Option<NodeId>,
     /// The fence of the last grant.
     pub(crate) last: Fence,
@@ -68,8 +68,8 @@ pub(crate) struct Desk {
     pub(crate) queue: VecDeque<NodeId>,
 }
 
-impl Desk {
-    /// Picks whoever is next, unless somebody is inside.
+impl CoordinatorState {
+    /// Picks the next node, unless one is inside.
     fn admit(&mut self) -> Option<(NodeId, Fence)> {
         if self.holder.is_some() {
             return None;
@@ -87,18 +87,18 @@ pub struct Coordinator {
     pub(crate) me: NodeId,
     pub(crate) phase: Phase,
     /// Boxed, because every node but one does without: groups have up to ten million.
-    pub(crate) desk: Option<Box<Desk>>,
+    pub(crate) state: Option<Box<CoordinatorState>>,
 }
 
 impl Coordinator {
     fn on_ask(&mut self, config: &Members, from: NodeId, out: &mut Effects<Msg>) {
-        let Some(desk) = &mut self.desk else {
+        let Some(state) = &mut self.state else {
             return out.anomaly("a request came to a node that does not coordinate");
         };
-        if desk.queue.len() >= config.nodes as usize {
+        if state.queue.len() >= config.nodes as usize {
             return out.anomaly(TOO_MANY_WAIT);
         }
-        desk.queue.push_back(from);
+        state.queue.push_back(from);
         self.admit_next(out);
     }
 
@@ -111,9 +111,9 @@ impl Coordinator {
     }
 
     fn on_left(&mut self, from: NodeId, out: &mut Effects<Msg>) {
-        match &mut self.desk {
-            Some(desk) if desk.holder == Some(from) => {
-                desk.holder = None;
+        match &mut self.state {
+            Some(state) if state.holder == Some(from) => {
+                state.holder = None;
                 self.admit_next(out);
             }
             _ => out.anomaly("a release came that is not the holder's"),
@@ -121,7 +121,7 @@ impl Coordinator {
     }
 
     fn admit_next(&mut self, out: &mut Effects<Msg>) {
-        match self.desk.as_mut().and_then(|desk| desk.admit()) {
+        match self.state.as_mut().and_then(|state| state.admit()) {
             Some((next, fence)) if next == self.me => self.on_grant(fence, out),
             Some((next, fence)) => out.send(next, Msg::Grant(fence)),
             None => {}
@@ -135,11 +135,11 @@ impl Algorithm for Coordinator {
 
     fn new(me: NodeId, _config: &Members, start: &Start) -> Self {
         let phase = start.phase_of(me);
-        let desk = (me == COORDINATOR).then(|| {
+        let state = (me == COORDINATOR).then(|| {
             let holder = start.holders().map(|(node, _)| node).next();
-            Box::new(Desk { holder, last: Fence::NONE, queue: VecDeque::new() })
+            Box::new(CoordinatorState { holder, last: Fence::NONE, queue: VecDeque::new() })
         });
-        Coordinator { me, phase, desk }
+        Coordinator { me, phase, state }
     }
 
     fn on_request(&mut self, config: &Members, _claim: Claim, out: &mut Effects<Msg>) {

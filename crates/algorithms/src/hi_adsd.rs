@@ -6,11 +6,11 @@
 //! node makes log N tests an interval, and news of a crash reaches everybody within log N intervals,
 //! which are log² N rounds of one cluster each. Known crashes are tested again, as in the paper's
 //! figures; the clusters are tested side by side, and a cluster whose tests take longer than the
-//! interval is not begun anew before they are done.
+//! interval does not start again before they are done.
 //!
 //! A node that does not answer in time is suspected, for ever: in this model crashes are permanent,
-//! messages arrive within the time-out, and hence no suspicion is wrong. Where that is not so, the
-//! detector is no longer perfect, and who relies on it may break.
+//! messages arrive within the time-out, so no suspicion is wrong. Where that is not so, the
+//! detector is no longer perfect, and algorithms that rely on it may break.
 
 use core::fmt;
 use core::str::FromStr;
@@ -32,7 +32,7 @@ pub enum News {
     /// Only with the answers to tests.
     #[default]
     Rounds,
-    /// Whoever finds a crash by its own test tells everybody at once, too.
+    /// A node that finds a crash by its own test also sends the news to everybody at once.
     Immediate,
 }
 
@@ -105,7 +105,7 @@ impl HiAdsd {
         &self.suspects
     }
 
-    /// Somebody who knows says that `node` has crashed; false if that is no news.
+    /// The driver says that `node` has crashed. Returns false if that was known.
     pub fn suspect(&mut self, node: NodeId) -> bool {
         node != self.me && self.suspects.insert(node)
     }

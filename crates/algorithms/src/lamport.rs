@@ -1,7 +1,7 @@
 //! **Idea.** Every node keeps a queue of all requests, ordered by their time stamps. A node that
 //! wants to enter puts its request into every queue; it enters when the request heads its own queue
-//! and everybody has been heard from since, so that no earlier request can still be on its way.
-//! Whoever leaves has its request taken out of every queue.
+//! and a later message has come from every other node, so that no earlier request can still be on its way.
+//! When a node leaves, its request is removed from every queue.
 //!
 //! **Source.** S2, section 8.3.1; L. Lamport, 1978.
 //!
@@ -14,7 +14,7 @@
 //! S2 also assumes that clocks differ by a bounded amount; logical clocks need no bound.
 //! A clock ticks for a request, and for a REPLY only where the stamp would not be larger otherwise;
 //! with a tick for every REPLY three nodes reach more than three times as many states.
-//! Variables: `queue` is S2's RQ. A vector of the last times heard is not kept: `heard` has the
+//! Variables: `queue` is S2's RQ. A vector of the last times received is not kept: `heard` has the
 //! nodes for which L1 holds, and `awaited` counts the others.
 
 use alloc::collections::VecDeque;
@@ -78,7 +78,7 @@ pub struct Lamport {
     /// The requests of all nodes, ascending. New ones go near the end and served ones are near the
     /// front, so a sorted ring moves little, and unlike a tree it reuses its memory.
     pub(crate) queue: VecDeque<Stamp>,
-    /// Others from whom something later than the own request has been heard. Empty while there is
+    /// Others from whom a message later than the own request has come. Empty while there is
     /// no request.
     pub(crate) heard: NodeSet,
     /// How many others are still missing in `heard`.
@@ -103,7 +103,7 @@ impl Lamport {
         }
     }
 
-    /// Notes that `from` has reached `time`: whatever it asks for from now on is later than that.
+    /// Notes that `from` has reached `time`: its requests from now on are later than that.
     fn hear(&mut self, from: NodeId, time: u64) {
         self.clock.witness(time);
         let is_later = Stamp { time, node: from } > self.my_request();
@@ -163,7 +163,7 @@ impl Algorithm for Lamport {
         }
         self.phase = Phase::Waiting;
         self.requested = self.clock.tick();
-        // The clock has passed everything heard so far, so nobody has been heard since.
+        // The clock has passed every time received so far, so no later message has come yet.
         self.awaited = config.nodes - 1;
         self.enqueue(self.my_request());
         out.send_to_others(self.me, config.nodes, &Msg::Request(self.requested));

@@ -58,7 +58,7 @@ mod robust_k;
 mod singhal;
 mod suzuki_kasami;
 
-/// Each node waits once at most, so this is somebody who asks again and again.
+/// Each node waits once at most, so this is a node that asks again and again.
 pub(crate) const TOO_MANY_WAIT: &str = "more requests came than there are nodes";
 
 /// A driver's fault, said as an anomaly: a request at a node that waits or is inside.

@@ -1,5 +1,5 @@
 //! **Idea.** A node asks only its quorum, and any two quorums have a node in common. A member of a
-//! quorum is an arbiter, locked for one request at a time; whoever has locked its whole quorum
+//! quorum is an arbiter, locked for one request at a time; a node that has locked its whole quorum
 //! enters. Against deadlock an arbiter asks for its lock back when a better request (a smaller
 //! stamp) comes, and gets it from one that has to wait elsewhere anyway.
 //!
@@ -15,7 +15,7 @@
 //!
 //! **Departs.** S2 names FAILED, INQUIRE and YIELD without a rule for them. Maekawa fails a
 //! newcomer that is not the best; the one that was the best of those waiting until then has to be
-//! failed too, or it may never yield. What a node says to itself is heard in the same step and is
+//! failed too, or it may never yield. What a node sends to itself is handled in the same step and is
 //! no message. Fences are ours: a GRANT brings the largest that the arbiter knows, a RELEASE the
 //! new one. A fence also moves the clock forward as a time does: it counts entries, so the clocks of
 //! nodes that share no arbiter do not drift apart, and nobody is passed for long by a slow clock. GRANT is S2's REPLY and Maekawa's LOCKED, YIELD his RELINQUISH.
@@ -84,7 +84,7 @@ impl Message for Msg {
 pub struct Maekawa {
     pub(crate) me: NodeId,
     pub(crate) clock: LogicalClock,
-    /// The largest fence heard of in either role.
+    /// The largest fence seen in either role.
     pub(crate) fence: Fence,
     pub(crate) phase: Phase,
     /// The time of the request that is being served. Zero while there is none.
@@ -259,7 +259,7 @@ impl Algorithm for Maekawa {
         if let Msg::Grant { fence, .. } | Msg::Release { fence, .. } = message {
             self.fence = self.fence.max(fence);
             // A fence counts entries. Requests as late as the entries known keep the clocks of nodes
-            // that never hear each other's requests from drifting apart: nobody is overtaken by a
+            // that never receive each other's requests from drifting apart: nobody is overtaken by a
             // slow clock for long.
             self.clock.witness(fence.0);
         }

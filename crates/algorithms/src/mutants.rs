@@ -1,7 +1,7 @@
 //! Deliberately broken algorithms, to show that checker and simulator catch what they should.
 //!
 //! A mutation replaces one or two handlers of a correct algorithm and leaves the rest alone: no
-//! algorithm asks whether it is broken. What a node says to itself without a message is not mutated.
+//! algorithm asks whether it is broken. What a node does by itself, without a message, is not mutated.
 
 pub(crate) mod bertier;
 pub(crate) mod bouabdallah_laforest;
@@ -19,7 +19,7 @@ pub(crate) mod suzuki_kasami;
 
 use core::fmt;
 
-use catraca_core::{Algorithm, Claim, Effects, NodeId, Snapshot, Start, TimerTag};
+use catraca_core::{Algorithm, Claim, Effects, NodeId, NodeSet, Snapshot, Start, TimerTag};
 
 use crate::Spec;
 
@@ -218,8 +218,16 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
         self.0.on_trust(&broken.config, node, out);
     }
 
+    fn is_upkeep(tag: TimerTag) -> bool {
+        A::is_upkeep(tag)
+    }
+
     fn holds_token(&self) -> bool {
         self.0.holds_token()
+    }
+
+    fn suspects(&self) -> Option<&NodeSet> {
+        self.0.suspects()
     }
 
     fn points_to(&self) -> Option<NodeId> {

@@ -1,4 +1,4 @@
-//! **Idea.** Whoever has the token enters. Every node points to who it believes asked last; a
+//! **Idea.** The node with the token enters. Every node points to who it believes asked last; a
 //! request travels along the pointers to the node that really did, and every node on the way points
 //! to the requester from then on. Who asked last before passes the token to the requester on
 //! leaving, so the waiting form a queue of which each knows only the one behind it.
@@ -77,7 +77,7 @@ impl NaimiTrehel {
         out.granted(self.fence);
     }
 
-    /// Gives the token, if it is here, to whoever comes next, if there is somebody.
+    /// Gives the token, if it is here, to the next node, if there is one.
     fn pass_token(&mut self, out: &mut Effects<Msg>) {
         if let Some(next) = self.next.take_if(|_| self.token) {
             out.send(next, Msg::Token(self.fence));

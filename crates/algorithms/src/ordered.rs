@@ -21,7 +21,7 @@ pub struct Msg<M> {
     /// Whose instance.
     resource: ResourceId,
     /// The largest fence of an entry with this resource that the sender knows of. It reaches every
-    /// later holder, because whatever lets that holder in comes after the release.
+    /// later holder, because the message that lets that holder in comes after the release.
     fence: Fence,
     /// What the instance says.
     message: M,
@@ -87,7 +87,7 @@ impl<A: Algorithm> Ordered<A> {
                 }
                 Effect::Granted(_) => granted = true,
                 Effect::Anomaly(what) => out.anomaly(what),
-                // Timers are told apart by their tags, which the instances share.
+                // Timers are identified by their tags, which the instances share.
                 Effect::SetTimer { .. } | Effect::CancelTimer(_) => {
                     out.anomaly("an instance that needs timers cannot be taken in order");
                 }

@@ -229,7 +229,7 @@ impl Registered for Raymond {
         let (messages, delay) = match load {
             Load::Low => {
                 let distance = config.mean_distance();
-                // Whoever waits while another is inside is not at distance 0, unlike whoever asks.
+                // A node that waits while another is inside is not at distance 0; a node that asks may be.
                 (2.0 * distance, distance * nodes / (nodes - 1.0).max(1.0))
             }
             Load::High => (2.0 * hops, hops),

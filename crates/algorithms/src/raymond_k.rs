@@ -1,6 +1,6 @@
 //! **Idea.** Up to k nodes may be inside at once. A node asks every other with a time stamp and
 //! enters as soon as N-k have answered: the k-1 that have not may be inside. It does not wait for
-//! the rest, so answers to earlier requests may still come; it counts what each peer owes it, and a
+//! the rest, so answers to earlier requests may still come; it counts the answers that each peer still has to send, and a
 //! node that has deferred several requests of one peer answers them all with one count.
 //!
 //! **Source.** S4, section 2; K. Raymond, A distributed algorithm for multiple entries to a critical
@@ -76,7 +76,7 @@ pub struct RaymondK {
     pub(crate) requested: u64,
     /// How many have answered all requests of this node, the present one included.
     pub(crate) perm_count: u32,
-    /// How many answers each peer still owes this node.
+    /// How many answers of each peer this node still waits for.
     pub(crate) reply_count: Counts,
     /// How many requests of each peer wait until this node leaves.
     pub(crate) defer_count: Counts,
@@ -133,7 +133,7 @@ impl Algorithm for RaymondK {
     type Config = Config;
 
     fn new(me: NodeId, config: &Config, start: &Start) -> Self {
-        // Nobody else needs to know of a holder: whoever asks it is deferred.
+        // Nobody else needs to know of a holder: a node that asks it is deferred.
         let none = SmallVec::from_elem(0, config.nodes as usize);
         RaymondK {
             me,
@@ -277,7 +277,7 @@ mod tests {
         let mut node = RaymondK::new(NodeId(0), &all, &Start::idle());
         let asked = step(&mut node, &all, request());
         assert_eq!(asked.last(), Some(&Effect::Granted(Fence(3))));
-        assert_eq!(asked.len(), 3, "the others are told all the same");
+        assert_eq!(asked.len(), 3, "the others get the request all the same");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum Family {
     Permission,
     /// The members of one's quorum have to agree.
     Quorum,
-    /// Whoever has the token enters.
+    /// The node with the token enters.
     Token,
 }
 
@@ -97,7 +97,7 @@ impl Range {
 pub struct Theory {
     /// Messages per entry.
     pub messages: Range,
-    /// Synchronisation delay in units of T, where somebody waits.
+    /// Synchronisation delay in units of T, where a node waits.
     pub delay: Range,
 }
 

@@ -12,6 +12,7 @@
 //!
 //! The two algorithms have a trait of their own, and a list of their own in the catalogue.
 
+mod answers;
 mod by_node;
 mod helary;
 pub mod mutants;
@@ -40,7 +41,7 @@ pub struct Group {
     pub token: NodeId,
 }
 
-/// A request that somebody knows of and takes for unserved.
+/// A request that a node knows of and takes for unserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Who asks.
@@ -54,7 +55,7 @@ pub trait Gathered: Clone + Debug + Default + Eq + Hash {
     /// Adds everything that another node has gathered. A semilattice join.
     fn join(&mut self, other: &Self);
 
-    /// How many bytes it takes to tell it: 4 for a node, 8 for a time.
+    /// How many bytes it takes to send it: 4 for a node, 8 for a time.
     fn bytes(&self) -> u64;
 
     /// The requests that are unserved as far as is known here.
@@ -66,8 +67,10 @@ pub trait Gathered: Clone + Debug + Default + Eq + Hash {
 pub struct Applied {
     /// It enters, with this fence.
     pub entered: Option<Fence>,
-    /// It has said something that may be new to others.
-    pub has_spoken: bool,
+    /// It has added something that may be new to others.
+    pub has_news: bool,
+    /// How many requests it had to read. Drivers count this work.
+    pub read: u64,
 }
 
 /// An algorithm as a relabelling system: the state of one node, and its monadic rules.

@@ -1,5 +1,5 @@
 //! **Idea.** A node that wants to enter asks every other node with a time stamp. A node answers at
-//! once unless it is inside or has asked earlier itself; then it answers when it leaves. Whoever
+//! once unless it is inside or has asked earlier itself; then it answers when it leaves. A node that
 //! has all answers enters, so entries happen in the order of the stamps.
 //!
 //! **Source.** S2, section 8.3.2; G. Ricart and A. Agrawala, 1981.
@@ -105,7 +105,7 @@ impl Algorithm for RicartAgrawala {
     type Config = Members;
 
     fn new(me: NodeId, _config: &Members, start: &Start) -> Self {
-        // Nobody else needs to know of a holder: whoever asks it is deferred.
+        // Nobody else needs to know of a holder: a node that asks it is deferred.
         let phase = start.phase_of(me);
         RicartAgrawala {
             me,

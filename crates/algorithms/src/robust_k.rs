@@ -6,18 +6,18 @@
 //! **Source.** S4, sections 3 and 4, algorithms 1 and 2, Figure 4.
 //!
 //! **Assumes.** Reliable channels in any order, and a perfect detector: sooner or later it suspects
-//! whoever has crashed, and never anybody else. Up to N-1 nodes may crash. A detector that is late
-//! costs time. One that is wrong costs safety: whoever takes a holder for crashed no longer waits for
-//! its answer and may enter beside it; and who is taken for crashed is never answered again.
+//! every node that has crashed, and no other. Up to N-1 nodes may crash. A detector that is late
+//! costs time. One that is wrong costs safety: a node that takes a holder for crashed no longer waits for
+//! its answer and may enter beside it; and a node that is taken for crashed is never answered again.
 //!
 //! **Cost.** N-1 tree messages, N-1 acknowledgements and up to N-1 answers per entry; delay T. Hi-ADSD
 //! adds 2 log N messages per node and interval. A crash makes what was lost with it be sent again.
 //!
-//! **Departs.** Three errors of the pseudo-code are mended, and are mutants here: `clock-not-stored`
+//! **Departs.** Three errors of the pseudo-code are corrected, and are mutants here: `clock-not-stored`
 //! (line 8 leaves the clock, so the next request looks like the last one), `last-by-sender`
 //! (algorithm 1, line 12) and `late-expectation` (lines 10 and 11 are one step). A fourth:
 //! `different-is-new` (algorithm 1, line 12, takes any different message for a new one). Requests are
-//! sent again on suspicion, by whoever had passed them on to the suspect, unless a time-out for
+//! sent again on suspicion, by the node that had passed them on to the suspect, unless a time-out for
 //! acknowledgements is given, which is the paper's way. Variables are the paper's: `perm_count`,
 //! `reply_count`, `defer_count`; `requested` is its last.
 
@@ -88,6 +88,10 @@ impl Message for Msg {
             Msg::News(crashed) => bounds.has_node(*crashed),
         }
     }
+
+    fn is_upkeep(&self) -> bool {
+        matches!(self, Msg::AreYouAlive | Msg::IAmAlive(_))
+    }
 }
 
 impl From<sta::Msg> for Msg {
@@ -132,7 +136,7 @@ pub struct RobustK {
     pub(crate) requested: u64,
     /// How many that are not suspected have answered all requests of this node.
     pub(crate) perm_count: u32,
-    /// How many answers each peer still owes this node. Signed, as a count that mutants get wrong.
+    /// How many answers of each peer this node still waits for. Signed, as a count that mutants get wrong.
     pub(crate) reply_count: SmallVec<[i32; 4]>,
     /// How many requests of each peer wait until this node leaves.
     pub(crate) defer_count: Counts,
@@ -201,7 +205,7 @@ impl RobustK {
         if self.phase == Phase::Waiting && self.reply_count[node.index()] == 0 {
             self.perm_count = self.perm_count.saturating_sub(1);
         }
-        // Nothing more passes between the two: what is owed is forgotten on both sides.
+        // The two exchange nothing more: both sides stop counting.
         self.reply_count[node.index()] = 0;
         self.defer_count[node.index()] = 0;
         self.sta.on_suspect(Self::view(config, &self.detector), node, out);
@@ -231,7 +235,7 @@ impl Algorithm for RobustK {
     type Config = Config;
 
     fn new(me: NodeId, config: &Config, start: &Start) -> Self {
-        // Nobody else needs to know of a holder: whoever asks it is deferred.
+        // Nobody else needs to know of a holder: a node that asks it is deferred.
         let nodes = config.cube.nodes();
         RobustK {
             me,
@@ -316,6 +320,10 @@ impl Algorithm for RobustK {
         }
     }
 
+    fn is_upkeep(tag: TimerTag) -> bool {
+        tag != sta::ACKS
+    }
+
     fn on_suspect(&mut self, config: &Config, node: NodeId, out: &mut Effects<Msg>) {
         if self.detector.suspect(node) {
             self.on_crash(config, node, out);
@@ -358,7 +366,7 @@ impl Registered for RobustK {
             Load::High if config.k > 1 => Range::between(2.0 * others, 3.0 * others),
             _ => Range::exactly(3.0 * others),
         };
-        // A request may still be on its way through the tree when somebody leaves.
+        // A request may still be on its way through the tree when a node leaves.
         let hops = f64::from(config.cube.dimension().max(1));
         let delay = match config.k {
             1 => Range::between(1.0, hops),

@@ -125,7 +125,7 @@ impl Singhal {
         let believed = core::mem::replace(&mut self.sv[from.index()], Site::Requesting);
         match self.sv[self.me.index()] {
             Site::Holding if is_new => self.give_up_token(from, out),
-            // The token is told on leaving.
+            // The token is updated on leaving.
             Site::Executing if is_new => {}
             Site::Neither => {}
             _ if believed == Site::Requesting => {}
@@ -142,7 +142,7 @@ impl Singhal {
             return out.anomaly("a node holds a token that it does not have");
         };
         self.sv[self.me.index()] = Site::Neither;
-        self.tell(&mut token);
+        self.update_token(&mut token);
         out.send(to, Msg::Token(token));
     }
 
@@ -153,13 +153,13 @@ impl Singhal {
         if (token.tsv.len(), token.tsn.len()) != (self.sv.len(), self.sn.len()) {
             return out.anomaly("a token came whose lists are not those of the group");
         }
-        self.tell(&mut token);
+        self.update_token(&mut token);
         self.learn(&token);
         self.enter(token, out);
     }
 
     /// The token takes over what this node knows better.
-    pub(crate) fn tell(&self, token: &mut Token) {
+    pub(crate) fn update_token(&self, token: &mut Token) {
         let mine = self.sv.iter().zip(&self.sn);
         let its = token.tsv.iter_mut().zip(&mut token.tsn);
         for ((sv, sn), (tsv, tsn)) in mine.zip(its).filter(|((_, sn), (_, tsn))| *sn > tsn) {
@@ -167,7 +167,7 @@ impl Singhal {
         }
     }
 
-    /// This node takes over what the token knows, which after [`tell`](Self::tell) is never older.
+    /// This node takes over what the token knows, which after [`update_token`](Self::update_token) is never older.
     pub(crate) fn learn(&mut self, token: &Token) {
         self.sv.copy_from_slice(&token.tsv);
         self.sn.copy_from_slice(&token.tsn);
@@ -225,7 +225,7 @@ impl Algorithm for Singhal {
         };
         self.sv[self.me.index()] = Site::Neither;
         token.tsv[self.me.index()] = Site::Neither;
-        self.tell(&mut token);
+        self.update_token(&mut token);
         let waits = |node: &NodeId| token.tsv[node.index()] == Site::Requesting;
         match self.me.others_after(config.nodes).find(waits) {
             Some(next) => out.send(next, Msg::Token(token)),
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(step(&mut n1, &GROUP, Input::Release), [send(2, known)]);
     }
 
-    /// Node 1 after the token has told it that request 1 of node 2 is served, before that request
+    /// Node 1 after it has learned from the token that request 1 of node 2 is served, before that request
     /// itself has come.
     fn outrun_by_the_token() -> Singhal {
         let mut n1 = node(1, &Start::idle());

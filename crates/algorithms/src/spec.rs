@@ -40,7 +40,7 @@ pub struct Spec {
     /// The clusters, for algorithms that know of clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<ClusterShape>,
-    /// Who speaks for each cluster; the first of each, if not given.
+    /// The proxy of each cluster; the first node of each, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxies: Option<Proxies>,
     /// How often in a row a request of the token's own cluster may overtake one from outside.
@@ -109,7 +109,7 @@ pub enum SpecError {
     /// More than one node inside, where one resource is guarded.
     #[error("the start has {0} nodes inside, but '{1}' lets one in at a time")]
     StartInside(usize, String),
-    /// The start has somebody inside, and the token somewhere else.
+    /// The start has a node inside, and the token somewhere else.
     #[error(
         "the start has node {inside} inside but the token at node {token}; put both at one node"
     )]

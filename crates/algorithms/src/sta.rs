@@ -2,9 +2,9 @@
 //! driver and no lock, only whom a failure detector suspects.
 //!
 //! The origin sends the message to the first node of each of its clusters that it does not suspect;
-//! whoever gets it passes it on to the inner clusters, so without crashes N-1 messages reach
+//! a node that gets it passes it on to the inner clusters, so without crashes N-1 messages reach
 //! everybody over at most log N hops. Every node acknowledges to the origin, which spreads its next
-//! message when everybody whom it does not suspect has done so.
+//! message when every node that it does not suspect has done so.
 //!
 //! A message that goes to a crashed node is lost, with all that this node should have passed on.
 //! There are two remedies ([`Resend`]): the paper's, by which the origin begins from the top when
@@ -13,8 +13,8 @@
 //!
 //! Where it departs from the paper: line 12 remembers the last message per sender j, which delivers a
 //! message twice when it comes over another path; it is remembered per origin. A message counts as
-//! new there if its time stamp is *different*; then a straggler of an earlier broadcast is delivered
-//! a second time, so here it has to be *larger*, and stragglers are dropped. The field `cluster` is
+//! new there if its time stamp is *different*; then a late message of an earlier broadcast is
+//! delivered a second time, so here it has to be *larger*, and late messages are dropped. The field `cluster` is
 //! left out: nobody reads it.
 
 use alloc::collections::VecDeque;
@@ -80,7 +80,7 @@ impl View<'_> {
 
 /// The newest message of an origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Heard {
+pub(crate) struct LastReceived {
     /// Its number; 0 before the first.
     pub(crate) time: u64,
     /// It was passed on to the clusters below this one.
@@ -92,7 +92,7 @@ pub(crate) struct Heard {
 pub struct Sta {
     me: NodeId,
     /// `last_msg` of the paper, by origin.
-    pub(crate) last: SmallVec<[Heard; 4]>,
+    pub(crate) last: SmallVec<[LastReceived; 4]>,
     /// Its own message that is not yet acknowledged by all.
     active: Option<u64>,
     /// Who has acknowledged it.
@@ -102,11 +102,11 @@ pub struct Sta {
 }
 
 impl Sta {
-    /// A node of a group of `nodes` that has heard nothing yet.
+    /// A node of a group of `nodes` that has received nothing yet.
     pub fn new(me: NodeId, nodes: u32) -> Self {
         Sta {
             me,
-            last: SmallVec::from_elem(Heard::default(), nodes as usize),
+            last: SmallVec::from_elem(LastReceived::default(), nodes as usize),
             active: None,
             acked: NodeSet::new(),
             queue: VecDeque::new(),
@@ -141,7 +141,7 @@ impl Sta {
         }
         let is_new = time > last.time;
         if is_new {
-            *last = Heard { time, hops };
+            *last = LastReceived { time, hops };
             out.send(origin, Msg::Ack(time).into());
         } else {
             last.hops = last.hops.max(hops);
@@ -199,7 +199,7 @@ impl Sta {
             return; // It was not the first, so nothing went to it.
         }
         for origin in NodeId::all(view.cube.nodes()) {
-            let Heard { time, hops } = self.last[origin.index()];
+            let LastReceived { time, hops } = self.last[origin.index()];
             let is_over = origin == self.me && self.active.is_none();
             if hops > s && !is_over && !view.suspects.contains(origin) {
                 self.pass_on(view, s, origin, time, out);
@@ -213,7 +213,7 @@ impl Sta {
             && let Some(time) = self.queue.pop_front()
         {
             self.active = Some(time);
-            self.last[self.me.index()] = Heard { time, hops: view.cube.dimension() + 1 };
+            self.last[self.me.index()] = LastReceived { time, hops: view.cube.dimension() + 1 };
             self.spread(view, time, out);
             self.end_if_acknowledged(view, out);
         }

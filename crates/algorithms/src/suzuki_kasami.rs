@@ -1,6 +1,6 @@
-//! **Idea.** Whoever has the token enters. A node without it asks everybody, because it does not
+//! **Idea.** The node with the token enters. A node without it asks everybody, because it does not
 //! know where the token is; requests are numbered, and the token carries the number of the last
-//! request served of each node, which tells new requests from old ones. A leaving node adds the new
+//! request served of each node, so that new requests can be told from old ones. A leaving node adds the new
 //! requesters to the queue in the token and sends it to the first.
 //!
 //! **Source.** S2, section 8.4.1; I. Suzuki and T. Kasami, 1985.
@@ -85,7 +85,7 @@ pub struct Token {
 pub struct SuzukiKasami {
     pub(crate) me: NodeId,
     pub(crate) phase: Phase,
-    /// The largest request number heard of each node.
+    /// The largest request number received of each node.
     pub(crate) rn: Vec<u64>,
     pub(crate) token: Option<Box<Token>>,
 }

@@ -1,7 +1,7 @@
-//! Whatever a group is told from the network, no node panics, and no message costs much.
+//! Whatever comes from the network, no node panics, and no message costs much.
 //!
 //! Forged messages are real ones, written as bytes, with some of the numbers in them replaced. Those
-//! that can be read and are possible are given to nodes in the midst of a run.
+//! that can be read and are possible are given to nodes in the middle of a run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -118,7 +118,7 @@ impl<'a, A: Algorithm> Walk<'a, A> {
         effects
     }
 
-    /// Takes and records a step in the midst of which `node` crashes: it is recorded as a whole, then
+    /// Takes and records a step in the middle of which `node` crashes: it is recorded as a whole, then
     /// what has not left is lost. `sent` is as in [`Move::CutShort`].
     fn step_in_part(&mut self, at: u64, node: NodeId, input: Input<A::Message>, sent: u32) {
         let mut out = self.record(at, node, input);

@@ -62,9 +62,9 @@
 //! **Timers.** A timer that is set can run out at any moment, whatever its duration: an algorithm
 //! has to be safe however slow its nodes and channels are.
 //!
-//! **Crashes.** Any node may crash between any two steps and in the midst of any step, up to a given
+//! **Crashes.** Any node may crash between any two steps and in the middle of any step, up to a given
 //! number of nodes. What was on its way to it is lost, what it has sent still arrives, and it is no
-//! longer inside. A node that crashes in the midst of a step has sent some of the messages of that
+//! longer inside. A node that crashes in the middle of a step has sent some of the messages of that
 //! step: every part of them is explored, because the links to different nodes are independent; on a
 //! FIFO network a message leaves after the earlier ones to the same node. Of a step with more than five
 //! messages it is every part from the first one on. Every other
@@ -88,5 +88,5 @@ mod world;
 pub use claims::Claims;
 pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check, check_group};
 pub use model::{GroupModel, Move};
-pub use network::{Network, UnknownNetwork};
+pub use network::Network;
 pub use world::{Action, Application, Fault, Suspicion, Taken, World};

@@ -1,7 +1,6 @@
 //! What the network between the nodes may do to the order of messages.
 
 use std::fmt;
-use std::str::FromStr;
 
 use catraca_algorithms::{Channels, Spec, SpecError};
 
@@ -13,13 +12,6 @@ pub enum Network {
     /// In any order: the messages on their way are a bag.
     Any,
 }
-
-/// A name that no network has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no network '{0}'; say 'fifo' (each channel keeps its order) or 'any' (none does)"
-)]
-pub struct UnknownNetwork(String);
 
 impl Network {
     /// The least orderly network that the algorithm of `spec` is made for.
@@ -37,18 +29,6 @@ impl From<Channels> for Network {
     }
 }
 
-impl FromStr for Network {
-    type Err = UnknownNetwork;
-
-    fn from_str(name: &str) -> Result<Self, UnknownNetwork> {
-        match name {
-            "fifo" => Ok(Network::Fifo),
-            "any" => Ok(Network::Any),
-            _ => Err(UnknownNetwork(name.to_string())),
-        }
-    }
-}
-
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -61,15 +41,6 @@ impl fmt::Display for Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_network_reads_back_from_its_name_and_others_are_refused() {
-        for network in [Network::Fifo, Network::Any] {
-            assert_eq!(network.to_string().parse(), Ok(network));
-        }
-        let error = "lifo".parse::<Network>().unwrap_err().to_string();
-        assert!(error.contains("'lifo'") && error.contains("'fifo'") && error.contains("'any'"));
-    }
 
     #[test]
     fn the_network_of_a_spec_is_what_its_algorithm_needs() {

@@ -328,7 +328,7 @@ impl<A: Algorithm> World<A> {
         }
     }
 
-    /// The last half of a step in the midst of which `node` crashes: of the messages to the living,
+    /// The last half of a step in the middle of which `node` crashes: of the messages to the living,
     /// counted from 0, those whose bits are set in `sent` have left, and nothing else has happened.
     pub(crate) fn carry_out_in_part(
         &mut self,

@@ -1,4 +1,4 @@
-//! A node may crash in the midst of a step, when only a part of its messages has left. How such a
+//! A node may crash in the middle of a step, when only a part of its messages has left. How such a
 //! step is recorded, `traces.rs` shows.
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 

@@ -53,7 +53,7 @@ impl FromStr for Entry {
 #[error("it is not written as '76 2025-07-17 01:28:30.120577'")]
 pub struct NoEntry;
 
-/// What a process is told to do.
+/// What a process has to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     /// Its name.
@@ -77,9 +77,9 @@ impl Process {
         std::thread::scope(|scope| {
             // A message can be there at any time, and its absence is waited for to the
             // microsecond: a thread reads, and the channel has the exact clock.
-            let (sender, heard) = sync_channel(1);
+            let (sender, received) = sync_channel(1);
             scope.spawn(|| listen(&stream, sender));
-            let link = Link { stream: &stream, heard, interrupted };
+            let link = Link { stream: &stream, received, interrupted };
             let done = (0..self.rounds).try_for_each(|_| self.enter(&link, result));
             stream.shutdown(Shutdown::Both).ok();
             done
@@ -116,14 +116,14 @@ fn connect(address: &str) -> Result<TcpStream, ProcessError> {
 }
 
 /// What the reading thread has to say.
-type Heard = Result<Message, ProcessError>;
+type Received = Result<Message, ProcessError>;
 
 /// Reads until the connection ends; that nobody sends any more is how the other side learns it.
-fn listen(mut stream: &TcpStream, heard: SyncSender<Heard>) {
+fn listen(mut stream: &TcpStream, received: SyncSender<Received>) {
     let mut frame = [0; LENGTH];
     while stream.read_exact(&mut frame).is_ok() {
         let message = Message::parse(&frame).map_err(ProcessError::Malformed);
-        if heard.send(message).is_err() {
+        if received.send(message).is_err() {
             return;
         }
     }
@@ -132,7 +132,7 @@ fn listen(mut stream: &TcpStream, heard: SyncSender<Heard>) {
 /// The connection to the coordinator.
 struct Link<'a> {
     stream: &'a TcpStream,
-    heard: Receiver<Heard>,
+    received: Receiver<Received>,
     interrupted: &'a AtomicBool,
 }
 
@@ -153,7 +153,7 @@ impl Link<'_> {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            match self.heard.recv_timeout(left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)) {
+            match self.received.recv_timeout(left.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)) {
                 Ok(message) => return message.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
@@ -180,7 +180,7 @@ pub enum ProcessError {
         /// What the system says.
         kind: ErrorKind,
     },
-    /// The coordinator is gone, or wants no more of this.
+    /// The coordinator has closed the connection.
     #[error(
         "the coordinator closed the connection to this process {0}: if it still runs, its log says \
          why; if not, start it again"

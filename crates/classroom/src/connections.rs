@@ -19,10 +19,10 @@ use crate::{
     ProcessId, Refusal, Served, Stamp,
 };
 
-/// A host that is gone without a word is found out after a minute or so.
+/// A host that disappears without closing its connection is noticed after a minute or so.
 const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(5));
 
-/// Who leaves more bytes of grants than about this unread is not listening.
+/// A client that leaves more bytes of grants than about this unread does not read.
 const UNREAD: usize = 4096;
 
 /// The coordinator's state, log and connections, shared by the tasks of a server and its terminal.
@@ -75,7 +75,7 @@ impl Connections {
         Connections { inner: Mutex::new(inner), quit: Notify::new() }
     }
 
-    /// Waits until somebody quits, or the log cannot be written.
+    /// Waits until it is asked to quit, or the log cannot be written.
     pub(crate) async fn until_quit(&self) -> io::Result<()> {
         self.quit.notified().await;
         self.lock().fault.take().map_or(Ok(()), Err)
@@ -87,7 +87,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Whoever panicked elsewhere, the state is whole between any two statements that matter.
+        // If another thread panicked, the state is whole between any two statements that matter.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,7 +128,7 @@ impl Connections {
                 Err(closing) => Err(closing),
             };
             match heard.and_then(|message| self.receive(node, &message)) {
-                // Who sends without a pause lets the others speak in between.
+                // A client that sends without a pause lets others run in between.
                 Ok(()) => yield_now().await,
                 Err(closing) => return closing,
             }
@@ -188,7 +188,7 @@ impl Inner {
         let Some(stream) = self.streams.get(&node) else {
             return;
         };
-        // Past tokio, which would first have to hear from the system that the socket takes bytes.
+        // Past tokio, which would first have to learn from the system that the socket takes bytes.
         // It does, unless its client has not read a great many grants.
         let socket = SockRef::from(stream.as_ref());
         if !matches!(socket.send(message.frame()), Ok(LENGTH)) {

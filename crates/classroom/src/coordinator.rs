@@ -4,10 +4,10 @@
 //! checker explores. Every connected client is a node of that algorithm's group. What ids and
 //! broken connections mean is decided here; who is next is not.
 //!
-//! The algorithm knows no node that gives up. When a client that waits is gone, the
-//! algorithm is started anew with the same client inside and asked again, in the same order, for those that
-//! still wait. So nothing is left of the client that is gone, however long the one inside takes; the
-//! others notice nothing. This costs a step for each who waits.
+//! The algorithm knows no node that gives up. When a client that waits has disconnected, the
+//! algorithm is started again with the same client inside and asked again, in the same order, for those that
+//! still wait. So nothing is left of that client, however long the one inside takes; the
+//! others notice nothing. This costs a step for each client that waits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,7 +17,7 @@ use catraca_topology::Members;
 
 use crate::{Kind, Message, ProcessId};
 
-type Said = <Coordinator as Algorithm>::Message;
+type AlgorithmMessage = <Coordinator as Algorithm>::Message;
 
 /// The algorithm's own node.
 const COORDINATOR: NodeId = NodeId(0);
@@ -29,7 +29,7 @@ pub const COUNTED: usize = 100_000;
 #[derive(Debug)]
 pub struct CoordinatorState {
     coordinator: Coordinator,
-    effects: Effects<Said>,
+    effects: Effects<AlgorithmMessage>,
     /// The coordinator and all clients that there may be.
     group: Members,
     free: BTreeSet<NodeId>,
@@ -45,12 +45,12 @@ pub struct CoordinatorState {
 /// A connected client.
 #[derive(Clone, Copy, Debug)]
 struct Client {
-    /// Said with the first message.
+    /// AlgorithmMessage with the first message.
     id: Option<ProcessId>,
     phase: Phase,
 }
 
-/// Somebody may enter.
+/// A client may enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// Its node.
@@ -59,14 +59,14 @@ pub struct Grant {
     pub id: ProcessId,
 }
 
-/// Who has disconnected, and whom this lets in.
+/// A client that has disconnected, and the client that enters next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disconnection {
     /// Its name, if it has said it.
     pub id: Option<ProcessId>,
     /// What it was doing.
     pub phase: Phase,
-    /// Who is next, if it was inside and somebody waits.
+    /// Who is next, if it was inside and another waits.
     pub next: Option<Grant>,
 }
 
@@ -149,8 +149,8 @@ impl CoordinatorState {
         self.clients.get(&node)?.id
     }
 
-    /// A connection speaks for one process, and a process through one connection: in S3 the id 'é
-    /// único para cada instância', and with two of one name no log could tell who was inside.
+    /// A connection is for one process, and a process has one connection: in S3 the id 'é
+    /// único para cada instância', and with two of one name no log could show who was inside.
     fn check_name(&self, node: NodeId, client: &Client, id: ProcessId) -> Result<(), Refusal> {
         if let Some(before) = client.id
             && before != id
@@ -167,14 +167,14 @@ impl CoordinatorState {
         self.names.insert(id, node);
         self.clients.insert(node, Client { id: Some(id), phase: Phase::Waiting });
         self.waiting.push_back(node);
-        self.step(node, Said::Request)
+        self.step(node, AlgorithmMessage::Request)
     }
 
     fn release(&mut self, node: NodeId, id: ProcessId) -> Option<Grant> {
         self.clients.insert(node, Client { id: Some(id), phase: Phase::Idle });
         self.inside = None;
         self.served.count(id);
-        self.step(node, Said::Release)
+        self.step(node, AlgorithmMessage::Release)
     }
 
     fn forget(&mut self, gone: NodeId) {
@@ -182,19 +182,19 @@ impl CoordinatorState {
         let start = self.inside.map_or_else(Start::idle, Start::inside);
         self.coordinator = Coordinator::new(COORDINATOR, &self.group, &start);
         for place in 0..self.waiting.len() {
-            let granted = self.step(self.waiting[place], Said::Request);
+            let granted = self.step(self.waiting[place], AlgorithmMessage::Request);
             debug_assert_eq!(granted, None, "somebody waits only while somebody is inside");
         }
     }
 
     /// One step of the algorithm. It lets at most one in.
-    fn step(&mut self, from: NodeId, message: Said) -> Option<Grant> {
+    fn step(&mut self, from: NodeId, message: AlgorithmMessage) -> Option<Grant> {
         let input = Input::Message { from, message };
         self.coordinator.step(&self.group, input, &mut self.effects);
         let mut granted = None;
         for effect in self.effects.drain() {
             match effect {
-                Effect::Send { to, message: Said::Grant(_) } => granted = Some(to),
+                Effect::Send { to, message: AlgorithmMessage::Grant(_) } => granted = Some(to),
                 other => debug_assert!(false, "the coordinator does not do {other:?}"),
             }
         }
@@ -255,10 +255,10 @@ pub enum Refusal {
     /// Only the coordinator grants.
     #[error("a GRANT, which only the coordinator sends")]
     NotTheCoordinator,
-    /// This connection has spoken for somebody else.
-    #[error("another id than before, {0}; a connection speaks for one process")]
+    /// This connection was for another process before.
+    #[error("another id than before, {0}; a connection is for one process")]
     OtherName(ProcessId),
-    /// Another connection speaks for this process.
+    /// Another connection is for this process.
     #[error("another process with the id {0} is connected; ids are unique")]
     NameTaken(ProcessId),
     /// There is no such client.

@@ -158,7 +158,7 @@ impl Running {
     }
 
     fn quit(mut self) -> Result<(), ExperimentError> {
-        // If it does not listen any more, it has ended, and we are told how.
+        // If it does not listen any more, it has ended, and its exit says how.
         if let Some(mut stdin) = self.stdin.take() {
             stdin.write_all(b"quit\n").ok();
         }
@@ -215,13 +215,13 @@ pub enum ExperimentError {
     /// The files cannot be read.
     #[error("cannot read what the coordinator and the processes wrote: {}", .0.kind())]
     Files(#[source] io::Error),
-    /// Somebody hangs.
+    /// A process hangs.
     #[error("the processes have not ended after {0:?}")]
     TooLong(Duration),
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
-    /// The files do not tell of mutual exclusion.
+    /// The files do not show mutual exclusion.
     #[error(transparent)]
     Defect(#[from] Defect),
 }

@@ -1,4 +1,4 @@
-//! S3's system: one coordinator, processes that ask it over TCP, and two files that tell what
+//! S3's system: one coordinator, processes that ask it over TCP, and two files that show what
 //! happened.
 //!
 //! The paper describes messages of ten bytes, a log and a result file; a program written from it

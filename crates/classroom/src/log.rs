@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use crate::{LENGTH, Message, ProcessId, Stamp};
 
-/// Where log lines go. A line is one write, so it is there at once for whoever follows the file.
+/// Where log lines go. A line is one write, so a program that follows the file sees it at once.
 pub struct Log(Box<dyn Write + Send>);
 
 impl Log {
@@ -40,7 +40,7 @@ pub struct Line {
     pub event: Event,
 }
 
-/// What a line tells.
+/// What a line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// This came in.

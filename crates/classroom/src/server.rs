@@ -1,7 +1,7 @@
 //! The coordinator on a socket.
 //!
 //! Everything runs on one thread, so requests are served in the order in which the system reports
-//! them, and a process that hangs up and comes back is found gone before it is found there. Only
+//! them, and a process that disconnects and connects again is removed before it is added. Only
 //! the terminal looks in from another thread; the mutex is never held across an await.
 
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct Server {
 /// How a server that did not fail came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody called [`Connections::quit`].
+    /// [`Connections::quit`] was called.
     Quit,
     /// The flag was set.
     Interrupted,
@@ -69,7 +69,7 @@ impl Server {
         Arc::clone(&self.connections)
     }
 
-    /// Serves until somebody quits, `interrupted` is set or the log cannot be written. Then all
+    /// Serves until it is asked to quit, `interrupted` is set or the log cannot be written. Then all
     /// connections are closed.
     pub fn run(self, interrupted: &AtomicBool) -> io::Result<Ended> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -117,7 +117,7 @@ fn bind(address: SocketAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// The first address that a text such as `localhost:7880` stands for.
+/// The first address that a text such as `localhost:7880` means.
 pub(crate) fn resolve(address: &str) -> io::Result<SocketAddr> {
     let unknown = || io::Error::from(ErrorKind::InvalidInput);
     address.to_socket_addrs().map_err(|_| unknown())?.next().ok_or_else(unknown)

@@ -24,7 +24,7 @@ help    (ajuda)         this text
 /// Why nobody types any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputEnd {
-    /// Somebody has said `quit`.
+    /// The command `quit` was typed.
     Quit,
     /// The input has ended. This is no reason for the coordinator to end.
     EndOfInput,

@@ -45,7 +45,7 @@ pub struct Share {
     pub longest: Duration,
 }
 
-/// A stay inside, as the log tells it.
+/// A stay inside, as the log has it.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     id: ProcessId,

@@ -43,7 +43,7 @@ fn a_message_may_be_cut_anywhere() {
         for message in &messages {
             let (head, tail) = message.as_bytes().split_at(cut);
             client.send(head);
-            // The coordinator has answered somebody else since: it has seen the head alone.
+            // The coordinator has answered another client since: it has seen the head alone.
             let mut other = coordinator.client();
             other.send(b"3|x|000000");
             other.is_closed();

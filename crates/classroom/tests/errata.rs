@@ -12,7 +12,7 @@ struct S3 {
     request_queue: VecDeque<&'static str>,
     /// Connections that are open. The listing never looks at them.
     open: BTreeSet<&'static str>,
-    /// GRANTs that reached somebody.
+    /// GRANTs that reached a process.
     granted: Vec<&'static str>,
     /// GRANTs that were sent to nobody.
     lost: Vec<&'static str>,

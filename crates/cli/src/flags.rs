@@ -18,6 +18,11 @@ pub(crate) trait Choice {
     fn default(key: &Key) -> Option<&'static str> {
         key.default
     }
+
+    /// What the flag was called before. It still works, and is not shown.
+    fn old_flag(_key: &Key) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What flags say.
@@ -53,6 +58,7 @@ impl<C: Choice> Args for Said<C> {
             command.arg(
                 Arg::new(key.path)
                     .long(key.flag)
+                    .aliases(C::old_flag(key))
                     .value_name(key.value)
                     .help(help)
                     .help_heading(section)

@@ -28,7 +28,8 @@ fn unknown_names_are_refused_with_the_nearest_and_all_there_are() {
         ("sim --algorithm raymnd", &["Did you mean 'raymond'?"]),
         ("compare --algorithms lamport,", &["there is no algorithm ''"]),
         ("check lamport --mutant no-tie", &["mutant of lamport", "Did you mean 'no-tie-break'?"]),
-        ("check lamport --network lifo", &["--network: ", "'fifo'", "'any'"]),
+        ("check lamport --order lifo", &["--order: 'lifo'", "say fifo or any"]),
+        ("check lamport --network lifo", &["--order: 'lifo'", "say fifo or any"]),
         ("check lamport --start asleep", &["--start: 'asleep'", "idle, inside:NODE or token:NODE"]),
         ("check lamport --start inside:x", &["--start: 'inside:x'"]),
         ("check lamport --start token:7", &["names node 7, but the nodes are 0 to 2"]),
@@ -231,7 +232,7 @@ fn long_input_is_not_repeated_in_full() {
         &["sim", "--algorithm", "raymond", "--tree", &long],
         &["compare", "--clusters", "99999x99999"],
         &["check", &long],
-        &["check", "lamport", "--network", &long],
+        &["check", "lamport", "--order", &long],
         &["experiment", &long],
     ] {
         let ran = folder.run(arguments).refused(&["..'"]);

@@ -93,7 +93,7 @@ fn bad_input_is_refused_in_one_line() {
         folder.run(&[&["experiment"], arguments].concat()).refused(texts);
     };
     refused(&["shedule"], &["there is no experiment 'shedule'", "Did you mean 'schedule'?"]);
-    refused(&["list", "--out", "x"], &["leave --out away"]);
+    refused(&["list", "--out", "x"], &["leave out --out"]);
     refused(&["none.toml"], &["cannot read the experiment 'none.toml': there is no such file"]);
     folder.write("run.toml", "algorithm = 'lamport'\n");
     refused(&["run.toml"], &["run.toml: [experiment]", "run it with 'catraca sim'"]);

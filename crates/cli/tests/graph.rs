@@ -27,12 +27,12 @@ fn check_says_what_holds_and_what_follows() {
         .quietly(0)
         .says("C1          fails  no journey from u to v; only back: v --1--> w --5--> u")
         .says("round trip  holds  for one: w --5--> u, and u --5--> w")
-        .says("C2          ?      speaks of 'for ever'")
+        .says("C2          ?      is about 'for ever'")
         .says("evolving-ricart-agrawala will work: one node asks");
     folder
         .run(&["graph", "check", "erratum.txt", "--token", "v"])
         .quietly(0)
-        .says("evolving-ricart-agrawala must fail: somebody who asks has no round trip")
+        .says("evolving-ricart-agrawala must fail: a node that asks has no round trip")
         .says("evolving-helary depends on the schedule");
     folder
         .run(&["graph", "check", "erratum.txt", "--repeat", "--conditions", "c2,c4"])
@@ -197,7 +197,7 @@ fn wrong_questions_are_refused_with_the_remedy() {
         (
             "check erratum.txt --conditions c2",
             &[
-                "'erratum.txt', line 4: the trace ends with instant 5, and C2 speaks of 'for ever'",
+                "'erratum.txt', line 4: the trace ends with instant 5, and C2 is about 'for ever'",
                 "--repeat",
             ],
         ),

@@ -30,6 +30,12 @@ pub trait Message:
     /// field does not compile before somebody has thought of it.
     fn is_possible(&self, bounds: Bounds) -> bool;
 
+    /// Whether it is a periodic test of a failure detector, or the answer to one. Such messages never
+    /// end, and without a new suspicion they change nothing.
+    fn is_upkeep(&self) -> bool {
+        false
+    }
+
     /// Whether the token travels in this message.
     fn carries_token(&self) -> bool {
         false
@@ -104,6 +110,12 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
         _node: NodeId,
         _out: &mut Effects<Self::Message>,
     ) {
+    }
+
+    /// Whether this timer is for the periodic tests of a failure detector: as
+    /// [`Message::is_upkeep`].
+    fn is_upkeep(_tag: TimerTag) -> bool {
+        false
     }
 
     /// Whether the token is at this node. Only asked where [`Self::TOKEN`] is true.

@@ -2,7 +2,7 @@
 
 use catraca_trace::Payload;
 
-use crate::history::{Fate, Flight, History};
+use crate::history::{Delivery, Flight, History};
 use crate::label::Labels;
 use crate::layout::Layout;
 use crate::svg::{PALETTE, Point, Svg};
@@ -45,11 +45,11 @@ impl Arrows<'_> {
     pub(crate) fn draw(&self, svg: &mut Svg) {
         for (index, flight) in self.history.flights.iter().enumerate() {
             if shown(flight, self.layout) {
-                let style = format!(r#"class="message {}""#, fate_class(flight.fate));
+                let style = format!(r#"class="message {}""#, delivery_class(flight.delivery));
                 let colour = self.kinds.colour(flight.message);
                 let course = course(flight, self.layout);
                 svg.group(style, &title(flight), |svg| {
-                    draw(svg, index, course, flight.fate, colour);
+                    draw(svg, index, course, flight.delivery, colour);
                 });
             }
         }
@@ -66,27 +66,27 @@ impl Arrows<'_> {
 
 /// Whether any of the message's way is in the window.
 pub(crate) fn shown(flight: &Flight<'_>, layout: &Layout) -> bool {
-    let end = match flight.fate {
-        Fate::Delivered(at) | Fate::Lost(at) => Some(at),
-        Fate::Underway => None,
+    let end = match flight.delivery {
+        Delivery::Delivered(at) | Delivery::Lost(at) => Some(at),
+        Delivery::InFlight => None,
     };
     layout.window.shows(Some(flight.sent), end)
 }
 
-fn fate_class(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Delivered(_) => "delivered",
-        Fate::Lost(_) => "lost",
-        Fate::Underway => "underway",
+fn delivery_class(delivery: Delivery) -> &'static str {
+    match delivery {
+        Delivery::Delivered(_) => "delivered",
+        Delivery::Lost(_) => "lost",
+        Delivery::InFlight => "underway",
     }
 }
 
 fn title(flight: &Flight<'_>) -> String {
     let Flight { from, to, sent, message, .. } = flight;
-    let end = match flight.fate {
-        Fate::Delivered(at) => format!("delivered at {at}"),
-        Fate::Lost(at) => format!("lost at {at}"),
-        Fate::Underway => "still on its way".to_owned(),
+    let end = match flight.delivery {
+        Delivery::Delivered(at) => format!("delivered at {at}"),
+        Delivery::Lost(at) => format!("lost at {at}"),
+        Delivery::InFlight => "still on its way".to_owned(),
     };
     format!("{message} from node {from} to node {to}, sent at {sent}, {end}")
 }
@@ -96,27 +96,27 @@ fn course(flight: &Flight<'_>, layout: &Layout) -> (Point, Point) {
     let from = layout.place(flight.from, flight.sent);
     let aim = layout.y(flight.to);
     let part = |share: f64| from.1 + share * (aim - from.1);
-    let to = match flight.fate {
-        Fate::Delivered(at) => (layout.x(at), aim),
+    let to = match flight.delivery {
+        Delivery::Delivered(at) => (layout.x(at), aim),
         // It never gets there. What is lost at once still shows as an arrow.
-        Fate::Lost(at) => (layout.x(at).max(from.0 + 16.0), part(0.75)),
-        Fate::Underway => (layout.right(), part(0.75)),
+        Delivery::Lost(at) => (layout.x(at).max(from.0 + 16.0), part(0.75)),
+        Delivery::InFlight => (layout.right(), part(0.75)),
     };
     (from, to)
 }
 
-fn draw(svg: &mut Svg, index: usize, (from, to): (Point, Point), fate: Fate, colour: &str) {
+fn draw(svg: &mut Svg, index: usize, (from, to): (Point, Point), delivery: Delivery, colour: &str) {
     let stroke = format!(r#"stroke="{colour}" stroke-width="1.4""#);
-    match fate {
-        Fate::Delivered(_) => {
+    match delivery {
+        Delivery::Delivered(_) => {
             svg.line(from, to, stroke);
             svg.polygon(&head(from, to), format_args!(r#"fill="{colour}""#));
         }
-        Fate::Lost(_) => {
+        Delivery::Lost(_) => {
             svg.line(from, to, format_args!(r#"{stroke} stroke-dasharray="5 3""#));
             svg.cross(to, 4.5, format_args!(r#"stroke="{colour}" stroke-width="2.2""#));
         }
-        Fate::Underway => {
+        Delivery::InFlight => {
             svg.fading(format_args!("fade-{index}"), from, to, colour);
             svg.line(from, to, format_args!(r#"stroke="url(#fade-{index})" stroke-width="1.4""#));
         }

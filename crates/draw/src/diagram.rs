@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_legibly_is_refused() {
         let refused = |trace: &Trace| space_time(trace, &DiagramOptions::default()).unwrap_err();
-        let error = refused(&sample::crowd(14)).to_string();
+        let error = refused(&sample::busy_run(14)).to_string();
         assert!(error.starts_with("has 392 steps"), "{error}");
         assert!(error.ends_with("choose a window with --from and --to"), "{error}");
         let mut trace = sample::two_claims([0, 1], [2, 3]);
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn the_same_trace_gives_the_same_picture_also_as_png() {
-        let (one, other) = (drawn(&sample::crowd(6)), drawn(&sample::crowd(6)));
+        let (one, other) = (drawn(&sample::busy_run(6)), drawn(&sample::busy_run(6)));
         assert_eq!(one, other);
         let png = one.png(0.5).unwrap();
         assert_eq!(png, other.png(0.5).unwrap());

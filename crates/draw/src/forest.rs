@@ -2,7 +2,7 @@
 
 use catraca_core::NodeId;
 
-/// Nodes and those they point to, as trees that stand side by side.
+/// Nodes and those they point to, as trees side by side.
 #[derive(Debug)]
 pub(crate) struct Forest {
     /// By node: its column, counted in widths of a node, and its layer. `None` if it is elsewhere.
@@ -13,7 +13,7 @@ pub(crate) struct Forest {
 }
 
 impl Forest {
-    /// The trees of `members`. Whoever points to itself, to nobody or to a node elsewhere is a root;
+    /// The trees of `members`. A node that points to itself, to nobody or to a node elsewhere is a root;
     /// so is the first node of a circle.
     pub(crate) fn of(members: &[NodeId], pointers: &[Option<NodeId>]) -> Self {
         let mut forest = Forest { places: vec![None; pointers.len()], columns: 0.0, layers: 0 };

@@ -1,4 +1,4 @@
-//! What stands above a space-time diagram: title, violation, legend.
+//! What is above a space-time diagram: title, violation, legend.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use catraca_trace::Header;
 
 use crate::arrow::{self, Kinds};
 use crate::diagram::{INSIDE, WAITING, WRONG};
-use crate::history::{Fate, History};
+use crate::history::{Delivery, History};
 use crate::layout::{Layout, MARGIN};
 use crate::resource::{self, Resources};
 use crate::svg::{INK, Svg, text_width};
@@ -99,8 +99,16 @@ fn legend(
         Resources::Numbered => (Symbol::Inside, "inside, with fence and resources"),
     };
     let others = [
-        (shown.iter().any(|flight| matches!(flight.fate, Fate::Lost(_))), Symbol::Lost, "lost"),
-        (shown.iter().any(|flight| flight.fate == Fate::Underway), Symbol::Underway, "on its way"),
+        (
+            shown.iter().any(|flight| matches!(flight.delivery, Delivery::Lost(_))),
+            Symbol::Lost,
+            "lost",
+        ),
+        (
+            shown.iter().any(|flight| flight.delivery == Delivery::InFlight),
+            Symbol::Underway,
+            "on its way",
+        ),
         (stays(Phase::Waiting), Symbol::Waiting, "waiting"),
         (stays(Phase::Inside), inside.0, inside.1),
         (overlaps, Symbol::Overlap, "more than one inside"),

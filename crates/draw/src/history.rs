@@ -29,16 +29,16 @@ pub(crate) struct Flight<'a> {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
     pub(crate) sent: u64,
-    pub(crate) fate: Fate,
+    pub(crate) delivery: Delivery,
     pub(crate) message: &'a Payload,
 }
 
-/// What became of a message.
+/// Whether a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Delivery {
     Delivered(u64),
     Lost(u64),
-    Underway,
+    InFlight,
 }
 
 /// A time for which a node waits or is inside.
@@ -50,7 +50,7 @@ pub(crate) struct Stay {
     pub(crate) from: Option<u64>,
     /// `None`: beyond the end of the trace.
     pub(crate) to: Option<u64>,
-    /// Unknown for whoever is inside before the run.
+    /// Unknown for a node that is inside before the run.
     pub(crate) fence: Option<Fence>,
     pub(crate) claim: Claim,
 }
@@ -86,7 +86,7 @@ impl<'a> History<'a> {
         for (node, claim) in spec.start.holders() {
             history.begin(node, Phase::Inside, None, claim.clone());
         }
-        history.watch_overlap(None);
+        history.update_overlap(None);
         for (index, event) in trace.events.iter().enumerate() {
             let known = |node: NodeId| match node.0 < spec.nodes {
                 true => Ok(node),
@@ -104,9 +104,9 @@ impl<'a> History<'a> {
                     history.crashes.entry(known(*node)?).or_insert(*at);
                     history.end(*node, *at);
                 }
-                Event::Lost { at, id } => history.arrive(*id, Fate::Lost(*at)),
+                Event::Lost { at, id } => history.arrive(*id, Delivery::Lost(*at)),
             }
-            history.watch_overlap(Some(event.at()));
+            history.update_overlap(Some(event.at()));
         }
         Ok(history)
     }
@@ -118,7 +118,7 @@ impl<'a> History<'a> {
     ) -> Result<(), DrawError> {
         let (at, node) = (step.at, known(step.node)?);
         if let Some(id) = step.delivers {
-            self.arrive(id, Fate::Delivered(at));
+            self.arrive(id, Delivery::Delivered(at));
         }
         match &step.input {
             Input::Request(claim) => self.begin(node, Phase::Waiting, Some(at), claim.clone()),
@@ -132,8 +132,8 @@ impl<'a> History<'a> {
             match outcome {
                 Outcome::Send { id, to, message } => {
                     self.by_id.insert(*id, self.flights.len());
-                    let (to, fate) = (known(*to)?, Fate::Underway);
-                    self.flights.push(Flight { from: node, to, sent: at, fate, message });
+                    let (to, delivery) = (known(*to)?, Delivery::InFlight);
+                    self.flights.push(Flight { from: node, to, sent: at, delivery, message });
                 }
                 Outcome::Granted(fence) => self.enter(node, at, *fence),
                 Outcome::Anomaly(what) => self.note(step, what.clone(), true),
@@ -143,9 +143,9 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    fn arrive(&mut self, id: SendId, fate: Fate) {
+    fn arrive(&mut self, id: SendId, delivery: Delivery) {
         if let Some(&flight) = self.by_id.get(&id) {
-            self.flights[flight].fate = fate;
+            self.flights[flight].delivery = delivery;
         }
     }
 
@@ -177,8 +177,8 @@ impl<'a> History<'a> {
     }
 
     /// Begins, widens or ends the current overlap. The order of the events decides, not their
-    /// times: whoever enters when another leaves at the same time but later overlaps with it.
-    fn watch_overlap(&mut self, at: Option<u64>) {
+    /// times: a node that enters when another leaves at the same time but later overlaps with it.
+    fn update_overlap(&mut self, at: Option<u64>) {
         let inside: Vec<&Stay> = self
             .open
             .values()
@@ -187,7 +187,7 @@ impl<'a> History<'a> {
             .collect();
         let clashing: BTreeSet<NodeId> = inside
             .iter()
-            .filter(|stay| inside.iter().any(|other| clash(stay, other)))
+            .filter(|stay| inside.iter().any(|other| conflicts(stay, other)))
             .map(|stay| stay.node)
             .collect();
         let current = self.overlaps.last_mut().filter(|overlap| overlap.to.is_none());
@@ -203,7 +203,7 @@ impl<'a> History<'a> {
 }
 
 /// Whether two nodes hold a resource in common.
-fn clash(one: &Stay, other: &Stay) -> bool {
+fn conflicts(one: &Stay, other: &Stay) -> bool {
     one.node != other.node
         && one.claim.resources().iter().any(|&resource| other.claim.contains(resource))
 }
@@ -257,12 +257,12 @@ mod tests {
     fn every_message_has_a_fate() {
         let trace = sample::crash();
         let history = History::of(&trace).unwrap();
-        let count = |wanted: fn(&Fate) -> bool| {
-            history.flights.iter().filter(|flight| wanted(&flight.fate)).count()
+        let count = |wanted: fn(&Delivery) -> bool| {
+            history.flights.iter().filter(|flight| wanted(&flight.delivery)).count()
         };
-        assert_eq!(count(|fate| matches!(fate, Fate::Delivered(_))), 6);
-        assert_eq!(count(|fate| matches!(fate, Fate::Lost(_))), 2);
-        assert_eq!(count(|fate| *fate == Fate::Underway), 1);
+        assert_eq!(count(|delivery| matches!(delivery, Delivery::Delivered(_))), 6);
+        assert_eq!(count(|delivery| matches!(delivery, Delivery::Lost(_))), 2);
+        assert_eq!(count(|delivery| *delivery == Delivery::InFlight), 1);
         assert_eq!(history.crashes, BTreeMap::from([(NodeId(2), 1200)]));
     }
 }

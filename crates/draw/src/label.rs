@@ -77,7 +77,7 @@ impl Labels {
     }
 }
 
-/// Points along the middle of a text, close enough to stand for it.
+/// Points along the middle of a text, close enough to represent it.
 fn span(middle: Point, (dx, dy): (f64, f64), width: f64) -> Vec<Point> {
     let steps = (width / SIZE).ceil().max(1.0);
     let shares = (0..=steps as usize).map(|step| step as f64 / steps - 0.5);

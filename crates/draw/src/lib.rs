@@ -4,7 +4,7 @@
 //! fonts of the system. No system library is needed for either. The same input gives the same SVG
 //! on every machine. Writing files is left to the caller.
 //!
-//! What to read first: [`space_time`], [`trees`], [`strip`], [`meetings()`], [`chart_column`],
+//! What to read first: [`space_time`], [`trees`], [`strip`], [`contact_chart()`], [`chart_column`],
 //! [`bar_chart`], then [`Picture`].
 //!
 //! ```
@@ -34,14 +34,14 @@ mod arrow;
 mod axis;
 mod bars;
 mod chart;
+mod contact_chart;
 mod diagram;
 mod forest;
 mod heading;
 mod history;
 mod label;
 mod layout;
-mod look;
-mod meetings;
+mod node_style;
 mod picture;
 mod resource;
 #[cfg(test)]
@@ -54,9 +54,9 @@ mod tree;
 pub use axis::{Axis, Scale};
 pub use bars::{BarChart, Bars, bar_chart};
 pub use chart::{Chart, Series, chart_column};
+pub use contact_chart::{ContactChart, contact_chart};
 pub use diagram::{DiagramOptions, check_nodes, space_time};
 pub use history::is_visible;
-pub use meetings::{Meetings, meetings};
 pub use picture::{DrawError, Format, Picture};
 pub use strip::{StripNode, StripPanel, check_strip_size, strip};
 pub use tree::{check_instants, tree, trees};

@@ -188,7 +188,7 @@ impl Format {
 }
 
 /// Makes sure that text is drawn in some font: where none of the families that pictures ask for is
-/// installed, any that is there stands in for 'sans-serif'.
+/// installed, any other is used for 'sans-serif'.
 fn choose_family(fonts: &mut Database) -> Result<(), DrawError> {
     let wanted: Vec<Family<'_>> = svg::FAMILIES.iter().map(|&name| Family::Name(name)).collect();
     if fonts.query(&Query { families: &wanted, ..Query::default() }).is_some() {

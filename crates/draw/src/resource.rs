@@ -6,7 +6,7 @@ use catraca_core::{Claim, ResourceId};
 const COLOURS: [&str; 8] =
     ["#ffc845", "#7cc4f2", "#8ad29a", "#cfa3e6", "#f5a8cc", "#b9b9b9", "#c8d64a", "#d0a97a"];
 
-/// How the resources of a group are told apart.
+/// How the resources of a group are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resources {
     /// There is only one.

@@ -169,7 +169,7 @@ pub(crate) fn two_claims(first: [u32; 2], second: [u32; 2]) -> Trace {
 }
 
 /// A busy run of `nodes` nodes in which everybody asks once.
-pub(crate) fn crowd(nodes: u32) -> Trace {
+pub(crate) fn busy_run(nodes: u32) -> Trace {
     let spec = Spec::new("ricart-agrawala", nodes);
     let mut acts: Vec<(u64, u32, Act)> =
         (0..nodes).map(|node| (u64::from(node) * 170, node, Act::Request)).collect();

@@ -3,7 +3,7 @@
 use catraca_core::{NodeId, Phase};
 
 use crate::layout::MARGIN;
-use crate::look::Look;
+use crate::node_style::NodeStyle;
 use crate::picture::{DrawError, Picture};
 use crate::svg::{HALO, INK, PALETTE, Point, Svg, text_width};
 
@@ -44,7 +44,7 @@ pub struct StripPanel {
     pub nodes: Vec<StripNode>,
 }
 
-/// Whether a strip has room for so many nodes; told before any panel is made.
+/// Whether a strip has room for so many nodes; known before any panel is made.
 pub fn check_strip_size(nodes: u32) -> Result<(), DrawError> {
     match nodes {
         0..=MAX_NODES => Ok(()),
@@ -54,7 +54,7 @@ pub fn check_strip_size(nodes: u32) -> Result<(), DrawError> {
 
 /// Draws the instants side by side, as S1's Figures 2 and 3 do.
 ///
-/// The colour of a node tells its state. Beside it is a dot for every request that it knows of, in
+/// The colour of a node shows its state. Beside it is a dot for every request that it knows of, in
 /// the colour of the requester, followed by a ring for every answer.
 pub fn strip(title: &str, names: &[String], panels: &[StripPanel]) -> Result<Picture, DrawError> {
     check_strip_size(names.len() as u32)?;
@@ -83,12 +83,12 @@ fn draw_legend(svg: &mut Svg, names: &[String], panels: &[StripPanel]) -> f64 {
     let nodes = || panels.iter().flat_map(|panel| &panel.nodes);
     let phase = |phase| nodes().any(|node| node.phase == phase);
     let looks = [
-        (true, Look::of(Phase::Idle), "idle"),
-        (phase(Phase::Waiting), Look::of(Phase::Waiting), "requesting"),
-        (phase(Phase::Inside), Look::of(Phase::Inside), "inside"),
+        (true, NodeStyle::of(Phase::Idle), "idle"),
+        (phase(Phase::Waiting), NodeStyle::of(Phase::Waiting), "requesting"),
+        (phase(Phase::Inside), NodeStyle::of(Phase::Inside), "inside"),
         (
             nodes().any(|node| node.has_token),
-            Look { has_token: true, ..Look::of(Phase::Idle) },
+            NodeStyle { has_token: true, ..NodeStyle::of(Phase::Idle) },
             "has the token",
         ),
     ];
@@ -157,7 +157,7 @@ impl<'a> Shape<'a> {
     }
 
     fn draw_node(&self, svg: &mut Svg, at: Point, index: usize, node: &StripNode) {
-        let look = Look { has_token: node.has_token, ..Look::of(node.phase) };
+        let look = NodeStyle { has_token: node.has_token, ..NodeStyle::of(node.phase) };
         look.draw(svg, at, RADIUS);
         let colour = if node.has_token { "#ffffff" } else { INK };
         let name = short(&self.names[index], 5);

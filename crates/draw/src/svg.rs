@@ -10,14 +10,14 @@ use crate::picture::Picture;
 /// The fonts that are asked for, the best first.
 pub(crate) const FAMILIES: [&str; 3] = ["DejaVu Sans", "Helvetica", "Arial"];
 
-/// Colours that can be told apart, also by most who are colour-blind; none of them is red, which is
+/// Colours that can be distinguished, also by most colour-blind people; none of them is red, which is
 /// kept for what is wrong.
 pub(crate) const PALETTE: [&str; 8] =
     ["#0067a5", "#00875f", "#8e44ad", "#b35900", "#c2558f", "#2e9fd0", "#6b6b00", "#5c5c5c"];
 
 /// For text and frames.
 pub(crate) const INK: &str = "#222222";
-/// For lines that should stand back.
+/// For lines in the background.
 pub(crate) const FAINT: &str = "#e4e4e4";
 
 /// Attributes of text that stays legible across lines.
@@ -154,7 +154,7 @@ impl Svg {
     }
 
     fn push(&mut self, element: impl Display) {
-        writeln!(self.body, "{element}").unwrap_or_default(); // A String takes everything.
+        writeln!(self.body, "{element}").unwrap_or_default(); // Writing to a String cannot fail.
     }
 }
 

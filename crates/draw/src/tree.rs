@@ -9,7 +9,7 @@ use crate::diagram::check_nodes;
 use crate::forest::Forest;
 use crate::heading;
 use crate::layout::MARGIN;
-use crate::look::Look;
+use crate::node_style::NodeStyle;
 use crate::picture::{DrawError, Picture};
 use crate::svg::{INK, Point, Svg, text_width};
 use crate::ticks;
@@ -32,7 +32,7 @@ const TEXT_SIZE: f64 = 12.0;
 
 /// Draws whom every node points to after the time `at`, in ticks of the trace's clock.
 ///
-/// The root is on top. A node with the token is dark; the ring of a node tells whether it waits or
+/// The root is on top. A node with the token is dark; the ring of a node shows whether it waits or
 /// is inside. Clusters are dashed boxes, and a proxy has a double circle.
 pub fn tree(trace: &Trace, at: u64) -> Result<Picture, DrawError> {
     trees(trace, &[at])
@@ -112,19 +112,19 @@ fn draw_panels(header: &Header, panels: &[Panel<'_>], has_clusters: bool) -> Pic
 fn draw_legend(svg: &mut Svg, panels: &[Panel<'_>], has_clusters: bool) -> f64 {
     let any = |wanted: &dyn Fn(&Instant) -> bool| panels.iter().any(|panel| wanted(&panel.instant));
     let phase = |phase| any(&|instant: &Instant| instant.phases.contains(&phase));
-    let plain = Look::of(Phase::Idle);
+    let plain = NodeStyle::of(Phase::Idle);
     let symbols = [
         (
             any(&|instant| !instant.tokens.is_empty()),
-            Look { has_token: true, ..plain },
+            NodeStyle { has_token: true, ..plain },
             "has the token",
         ),
-        (phase(Phase::Waiting), Look { phase: Phase::Waiting, ..plain }, "waiting"),
-        (phase(Phase::Inside), Look { phase: Phase::Inside, ..plain }, "inside"),
-        (has_clusters, Look { is_proxy: true, ..plain }, "proxy"),
+        (phase(Phase::Waiting), NodeStyle { phase: Phase::Waiting, ..plain }, "waiting"),
+        (phase(Phase::Inside), NodeStyle { phase: Phase::Inside, ..plain }, "inside"),
+        (has_clusters, NodeStyle { is_proxy: true, ..plain }, "proxy"),
         (
             any(&|instant| !instant.crashed.is_empty()),
-            Look { is_crashed: true, ..plain },
+            NodeStyle { is_crashed: true, ..plain },
             "crashed",
         ),
     ];
@@ -220,7 +220,7 @@ impl<'a> Panel<'a> {
     }
 
     fn draw_node(&self, svg: &mut Svg, at: Point, node: NodeId) {
-        let look = Look {
+        let look = NodeStyle {
             has_token: self.instant.tokens.contains(&node),
             phase: self.instant.phases[node.index()],
             is_proxy: self.clusters.is_some_and(|clusters| clusters.proxy(node) == node),

@@ -25,7 +25,7 @@ pub struct Experiment {
     pub section: Option<String>,
     /// What it answers.
     pub question: String,
-    /// What a unit of time stands for, if it stands for something.
+    /// What a unit of time means, if it means something.
     pub unit: Option<String>,
     /// What is varied, the outermost first.
     pub dimensions: Vec<Dimension>,

@@ -2,7 +2,7 @@
 //!
 //! An experiment is a scenario file with one more table, `[experiment]`. It says what is varied,
 //! which figures become a table, which charts are drawn and what a paper claims of them. The runs
-//! decide each claim anew; a verdict on record that they contradict is told.
+//! decide each claim again; a recorded verdict that they contradict is reported.
 //!
 //! The key decision: whatever a file says is checked before anything runs, so an experiment that
 //! begins also ends with its tables and pictures.

@@ -27,11 +27,11 @@ pub fn page(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
          </header>\n{}<main>\n{sections}</main>\n</body>\n</html>\n",
         summary(experiments),
         contents(experiments),
-    ); // A String takes everything.
+    ); // Writing to a String cannot fail.
     html
 }
 
-/// How many claims there are, and how they fare.
+/// How many claims there are, and how many of them hold.
 fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
     let findings: Vec<Finding<'_>> =
         experiments.iter().flat_map(|(one, results, _)| one.findings(results)).collect();

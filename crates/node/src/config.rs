@@ -6,10 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use catraca_algorithms::{SpecError, hi_adsd};
+use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{MOST_MEMBERS, Member, Namespace, USUAL_DETECTOR, View};
 
-/// Where a node listens that was told nothing.
-pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7800";
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
 /// The algorithm of names for which none was chosen.

@@ -31,6 +31,6 @@ pub use catraca_group::{
     NameError, Namespace, NamespaceStatus, Page, Query, Readiness, Refusal, Selection, Status,
     Wait,
 };
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_ALGORITHM};
+pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM};
 pub use node::{Node, StartError};
 pub use program::{Acquire, Guard, Request};

@@ -1,9 +1,9 @@
 //! How many nodes are inside at the same time, and how many could have been.
 //!
-//! What could have been is a greedy choice: whoever is inside, and then the waiting requests in the
+//! What could have been is a greedy choice: the nodes that are inside, and then the waiting requests in the
 //! order of asking, each if its claim meets none chosen before it. No algorithm knows as much.
 //!
-//! The choice is kept up to date rather than made anew: a change looks only at requests that want
+//! The choice is kept up to date rather than made again: a change looks only at requests that want
 //! the same resources, and at those that these get in the way of. So its cost does not grow with the
 //! number of resources, nor with the number of requests that have nothing to do with it.
 
@@ -20,7 +20,7 @@ type Place = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
     No,
-    /// Somebody who is inside.
+    /// A node that is inside.
     Inside,
     /// A waiting request that could have been inside.
     Chosen(Place),
@@ -46,7 +46,7 @@ type Agenda = BTreeSet<(Place, u32)>;
 #[derive(Debug)]
 pub(crate) struct Concurrency {
     waiting: BTreeMap<Place, Request>,
-    /// Where each waiting node stands.
+    /// The place of each waiting node.
     places: BTreeMap<NodeId, Place>,
     next: Place,
     resources: Vec<Resource>,
@@ -85,7 +85,7 @@ impl Concurrency {
             self.resources[resource].wanted.insert(place);
         }
         self.waiting.insert(place, Request { claim: claim.clone(), is_chosen: false });
-        // Nobody stands behind it, so it is in nobody's way.
+        // Nobody is behind it, so it blocks nobody.
         if self.can_choose(place, claim) {
             self.choose(place, claim);
         }
@@ -181,7 +181,7 @@ impl Concurrency {
             match self.resources[resource].taken {
                 Taken::No => {}
                 Taken::Chosen(other) if other > place => {}
-                // Somebody else has it now, and is in the way of all who come later.
+                // Another node has it now, and blocks all that come later.
                 Taken::Inside | Taken::Chosen(_) => continue,
             }
             let claim = self.waiting[&place].claim.clone();
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(concurrency.means(Time::ZERO), None);
     }
 
-    /// The greedy choice, made anew.
+    /// The greedy choice, from the beginning.
     fn greedy(inside: &[(u32, Claim)], waiting: &[(u32, Claim)]) -> u32 {
         let mut chosen: Vec<&Claim> = inside.iter().map(|(_, claim)| claim).collect();
         for (_, claim) in waiting {

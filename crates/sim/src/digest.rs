@@ -1,4 +1,4 @@
-//! A number that stands for a whole run: equal runs have equal digests, on every machine.
+//! A number that identifies a whole run: equal runs have equal digests, on every machine.
 
 use catraca_trace::Event;
 

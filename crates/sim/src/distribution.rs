@@ -31,6 +31,14 @@ impl Distribution {
         }
     }
 
+    /// The longest time that can be drawn; none if there is no such bound.
+    pub(crate) fn longest(self) -> Option<Time> {
+        match self {
+            Distribution::Constant(time) | Distribution::Uniform(_, time) => Some(time),
+            Distribution::Exponential(_) => None,
+        }
+    }
+
     /// The mean, in units.
     pub fn mean(self) -> f64 {
         match self {

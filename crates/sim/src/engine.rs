@@ -7,6 +7,7 @@ mod messages;
 mod sets;
 mod suspicion;
 mod timers;
+mod upkeep;
 mod workload;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +33,7 @@ use crate::workload::Arrivals;
 use bounds::Bounds;
 use sets::Sets;
 use suspicion::Suspicions;
+use upkeep::Upkeep;
 
 /// How many events pass between two looks at the stop flag.
 const EVENTS_PER_LOOK: u64 = 4096;
@@ -50,7 +52,7 @@ pub fn run<'a>(setup: &'a Setup, hooks: Hooks<'a>) -> Result<Report, SpecError> 
     setup.spec.visit(Runner { setup, hooks })
 }
 
-/// Runs `setup` with an algorithm of one's own; the name in the setup does not matter.
+/// Runs `setup` with an algorithm that is not registered; the name in the setup does not matter.
 pub fn run_algorithm<'a, A: Algorithm>(
     setup: &'a Setup,
     config: A::Config,
@@ -84,7 +86,7 @@ enum Event<M> {
     /// The request with this number in the schedule comes.
     Scheduled(u32),
     /// The applications at this node and at all after it want to enter, one after the other. One
-    /// event stands for all of them, because there may be millions.
+    /// event represents all of them, because there may be millions.
     FirstRound(NodeId),
     Release(NodeId),
     /// The workload has something to do: the next serial request, arrival or burst.
@@ -146,6 +148,7 @@ struct Simulation<'a, A: Algorithm> {
     token: OneToken,
     bypass: Bypass,
     suspicions: Suspicions,
+    upkeep: Upkeep,
     metrics: Metrics,
     bounds: Bounds,
     events: u64,
@@ -191,6 +194,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             token: OneToken::new(),
             bypass: Bypass::new(spec.nodes, setup.max_bypass),
             suspicions: Suspicions::default(),
+            upkeep: Upkeep::new(setup),
             metrics: Metrics::new(A::Message::KINDS.len()),
             bounds: Bounds::of::<Event<A::Message>>(),
             events: 0,
@@ -219,6 +223,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
                 break end;
             }
             self.events += 1;
+            self.upkeep.pending -= usize::from(Self::is_upkeep(&event));
             if self.events.is_multiple_of(EVENTS_PER_LOOK)
                 && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
             {
@@ -276,6 +281,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         input: Input<A::Message>,
         delivers: Option<trace::SendId>,
     ) {
+        if !Self::is_upkeep_input(&input) {
+            self.upkeep.note_change(now);
+        }
         let state = &mut self.nodes[node.index()];
         let held_token = A::TOKEN && state.holds_token();
         let recorded = self.recording.is_some().then(|| input.clone());
@@ -344,13 +352,15 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         self.queue.push(now + hold, Event::Release(node));
     }
 
-    /// Between two events: whoever waits must have something to wait for. Everything that can let
-    /// somebody in is an event in the queue; the next request from outside, if there is always one,
-    /// is the only event that does not count.
+    /// Between two events: a node that waits must have something to wait for. Everything that can let
+    /// a node in is an event in the queue. Two kinds of events do not count: the next request from
+    /// outside, if there is always one, and tests of a failure detector that cannot bring a suspicion
+    /// any more.
     #[inline]
     fn look_for_deadlock(&mut self, now: Time) {
         let from_outside = usize::from(self.setup.workload.arrivals.keep_coming());
-        if self.bypass.waiting() > 0 && self.queue.len() <= from_outside {
+        let pending = self.queue.len() - self.upkeep.pending;
+        if self.bypass.waiting() > 0 && pending <= from_outside && self.upkeep.is_settled(now) {
             let waiting: Vec<NodeId> = self.waiting().collect();
             self.report(now, deadlock(waiting.into_iter()));
         }

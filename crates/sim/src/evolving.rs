@@ -1,8 +1,8 @@
 //! Relabelling systems on evolving graphs.
 //!
-//! A run goes from instant to instant. At each, those who leave and those who ask do so; then the
+//! A run goes from instant to instant. At each, releases and requests come first; then the
 //! nodes of every connected component join what they have gathered, apply their rules, join again
-//! and look once more (S1's strong progression). An instant at which no contact begins and nobody
+//! and apply them once more (S1's strong progression). An instant at which no contact begins and nobody
 //! asks or leaves changes nothing, so it is passed over; any other costs time in proportion to its
 //! contacts.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A fault is a verb with its objects and its time: `crash 3 at 5`, `partition 0,1|2,3 from 5 to
 //! 10` (messages between the groups are lost), `hold 0->1 from 4 to 6` (messages are kept back and
-//! set off when the hold is released), `pause 1 from 4 to 6` (a member takes no steps; whatever comes
+//! leave when the hold is released), `pause 1 from 4 to 6` (a member takes no steps; whatever comes
 //! meanwhile waits).
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub enum Fault {
         /// Until when.
         to: Time,
     },
-    /// Messages from one node to another set off only when the hold ends.
+    /// Messages from one node to another leave only when the hold ends.
     Hold {
         /// The sender.
         sender: NodeId,
@@ -210,6 +210,15 @@ impl Faults {
         })
     }
 
+    /// When the network and all members work again as they should; crashes have no end.
+    pub(crate) fn end(&self) -> Time {
+        let end = |fault: &Fault| match fault {
+            Fault::Crash { at, .. } => *at,
+            Fault::Partition { to, .. } | Fault::Hold { to, .. } | Fault::Pause { to, .. } => *to,
+        };
+        self.faults.iter().map(end).max().unwrap_or(Time::ZERO)
+    }
+
     /// When partitions begin and end.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = Time> + '_ {
         let times = |fault: &Fault| match fault {
@@ -219,8 +228,8 @@ impl Faults {
         self.faults.iter().flat_map(times)
     }
 
-    /// When a message that is sent now sets off on a link that sends again what a partition has
-    /// swallowed.
+    /// When a message that is sent now leaves, on a link that sends again what a partition has
+    /// lost.
     pub(crate) fn kept_departure(&self, now: Time, sender: NodeId, receiver: NodeId) -> Time {
         let mut departure = now;
         while let Some(released) = self
@@ -232,7 +241,7 @@ impl Faults {
         departure
     }
 
-    /// When a message that is sent now sets off; `None` if it is lost.
+    /// When a message that is sent now leaves; `None` if it is lost.
     #[inline]
     pub(crate) fn departure(&self, now: Time, sender: NodeId, receiver: NodeId) -> Option<Time> {
         if self.is_cut(now, sender, receiver) {

@@ -5,7 +5,7 @@ use catraca_topology::Clusters;
 
 use crate::random::Random;
 
-/// Draws who asks next, near whoever asked last or far from it.
+/// Draws who asks next, near the node that asked last or far from it.
 #[derive(Debug)]
 pub(crate) struct Locality {
     /// The share of requests that come from the cluster of the request before.
@@ -27,7 +27,7 @@ impl Locality {
         Locality { share, clusters: clusters.clone(), nodes, begins, last: None }
     }
 
-    /// The next node that `is_alive`; somebody must be. If nobody is left where the next request
+    /// The next node that `is_alive`; at least one must be. If nobody is left where the next request
     /// should come from, it comes from anywhere.
     pub(crate) fn draw(
         &mut self,
@@ -71,7 +71,7 @@ impl Locality {
             if is_alive(drawn) {
                 return Some(drawn);
             }
-            // Looked at only once, and only where somebody has crashed.
+            // Looked at only once, and only where a node has crashed.
             if !is_sure && !(0..places).map(node).any(&is_alive) {
                 return None;
             }

@@ -13,13 +13,13 @@ pub(crate) struct Metrics {
     /// Messages sent to another cluster.
     pub(crate) between: u64,
     responses: Responses,
-    /// For each cluster that somebody entered from: its responses added up, and how many.
+    /// For each cluster that a node entered from: its responses added up, and how many.
     by_cluster: Vec<(u128, u64)>,
     last_entry: Option<Time>,
     longest_wait: Time,
     delay_total: u128,
     delays: u64,
-    /// When the resource was left while somebody waited, until the next entry.
+    /// When the resource was left while a node waited, until the next entry.
     left_at: Option<Time>,
 }
 
@@ -67,7 +67,7 @@ impl Metrics {
         }
     }
 
-    /// Somebody has waited so long, whether it was served or not.
+    /// A node has waited so long, whether it was served or not.
     pub(crate) fn wait(&mut self, wait: Time) {
         self.longest_wait = self.longest_wait.max(wait);
     }

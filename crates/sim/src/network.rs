@@ -127,13 +127,23 @@ impl Latency {
         }
     }
 
-    fn is_constant(&self) -> bool {
+    pub(crate) fn is_constant(&self) -> bool {
         let constant =
             |distribution: &Distribution| matches!(distribution, Distribution::Constant(_));
+        self.distributions().iter().all(constant)
+    }
+
+    /// The longest time that a message can take; none if there is no such bound.
+    pub(crate) fn longest(&self) -> Option<Time> {
+        let longest = self.distributions().into_iter().map(Distribution::longest);
+        longest.collect::<Option<Vec<Time>>>()?.into_iter().max()
+    }
+
+    fn distributions(&self) -> Vec<Distribution> {
         match self {
-            Latency::Uniform(distribution) => constant(distribution),
-            Latency::Clusters { matrix, .. } => matrix.iter().flatten().all(constant),
-            Latency::NearFar { lan, wan, .. } => constant(lan) && constant(wan),
+            Latency::Uniform(distribution) => vec![*distribution],
+            Latency::Clusters { matrix, .. } => matrix.concat(),
+            Latency::NearFar { lan, wan, .. } => vec![*lan, *wan],
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tells an observer what happens, and finds the send that belongs to each delivery.
+//! Reports to an observer what happens, and finds the send that belongs to each delivery.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -17,7 +17,7 @@ pub enum End {
     Quiet,
     /// An invariant broke.
     Violation,
-    /// Somebody asked it to stop.
+    /// It was asked to stop.
     Interrupted,
     /// It gave up: too many requests wait at their own nodes.
     TooManyRequests,
@@ -92,7 +92,7 @@ pub struct Report {
     /// Entries per unit of time.
     pub throughput: Option<f64>,
     /// Entries in the time of one message and one stay, T+E. At most 1 where each entry needs a
-    /// message from whoever was inside before; above 1 where nodes enter again without one, where
+    /// message from the node that was inside before; above 1 where nodes enter again without one, where
     /// several are inside at once, and where the next is nearer than T.
     pub throughput_of_bound: Option<f64>,
     /// Jain's index over the entries of the nodes that are alive.
@@ -105,7 +105,7 @@ pub struct Report {
     pub wait_in_use: Option<f64>,
     /// The same in which none is in use, but wanted by a request that came earlier.
     pub wait_in_line: Option<f64>,
-    /// The same of the rest: messages, and locks that somebody has but does not use.
+    /// The same of the rest: messages, and locks that a node has but does not use.
     pub wait_rest: Option<f64>,
     /// Mean time from request to entry of requests for one resource, where there are several.
     pub single_response_mean: Option<f64>,

@@ -114,7 +114,7 @@ impl Scenario {
     }
 
     /// Reads a TOML file. What it says about an experiment, in the table [`EXPERIMENT`], is left to
-    /// whoever runs experiments.
+    /// the crate that runs experiments.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let mut table = table(text)?;
         table.remove(EXPERIMENT);

@@ -3,7 +3,7 @@
 //! The time from asking to entering has three parts. While a wanted resource is in use by another
 //! node, nothing but that node's leaving can help. While none is in use, but another request that
 //! came earlier wants one of them too, it is a matter of turn. The rest is what the algorithm costs:
-//! messages, and locks that somebody has but does not use.
+//! messages, and locks that a node has but does not use.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ fn the_clusters_say_how_many_nodes_there_are() {
 
 #[test]
 fn messages_within_and_between_clusters_are_counted_apart() {
-    // Each entry asks and hears from three in the same cluster and from four in the other.
+    // Each entry asks and is answered by three in the same cluster and from four in the other.
     let report = correct(&clustered("ricart-agrawala", "2x4").with("workload.rounds", 5));
     assert_eq!((report.messages_within, report.messages_between), (Some(40 * 6), Some(40 * 8)));
     assert_eq!(report.messages_within_per_entry, Some(6.0));

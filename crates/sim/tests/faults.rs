@@ -137,7 +137,7 @@ fn the_serial_workload_goes_on_without_those_who_crash() {
 
 /// Enters once node 0 is suspected, not before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Heir {
+struct Successor {
     waits: bool,
 }
 
@@ -154,12 +154,12 @@ impl Message for Never {
     }
 }
 
-impl Algorithm for Heir {
+impl Algorithm for Successor {
     type Message = Never;
     type Config = ();
 
     fn new(_me: NodeId, _config: &(), _start: &Start) -> Self {
-        Heir { waits: false }
+        Successor { waits: false }
     }
 
     fn on_request(&mut self, _config: &(), _claim: Claim, _out: &mut Effects<Never>) {
@@ -187,7 +187,7 @@ fn suspicions(watched: &Watched) -> Vec<(catraca_sim::Time, NodeId)> {
 fn the_detector_tells_everybody_who_is_alive_after_its_delay() {
     let waits = scheduled("coordinator", 4, &["2 at 1"]).with("faults.detector", 2.5);
     let crashes = with_all(waits, "faults.events", &["crash 0 at 5", "crash 3 at 6"]);
-    let watched = watch_algorithm::<Heir>(&crashes, ());
+    let watched = watch_algorithm::<Successor>(&crashes, ());
     assert_eq!(suspicions(&watched), [at("7.5", 1), at("7.5", 2)]);
     assert_eq!(watched.entries(), [at("7.5", 2)]);
     assert_eq!(watched.report.response_mean, Some(6.5));
@@ -198,7 +198,7 @@ fn the_detector_tells_everybody_who_is_alive_after_its_delay() {
 #[test]
 fn without_a_detector_nobody_suspects_anybody() {
     let waits = with_fault(scheduled("coordinator", 3, &["2 at 1"]), "crash 0 at 5");
-    let watched = watch_algorithm::<Heir>(&waits, ());
+    let watched = watch_algorithm::<Successor>(&waits, ());
     assert_eq!(suspicions(&watched), []);
     assert_eq!(waits_for_ever(&watched.report), "2");
 }

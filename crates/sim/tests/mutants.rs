@@ -17,7 +17,7 @@ const SEEDS: u64 = 3000;
 
 fn scenario(algorithm: &str, mutant: &str, seed: u64) -> Scenario {
     let Setting { k, crashes } = setting(algorithm, mutant);
-    // Besides those who crash two are left, or nobody would notice.
+    // Apart from those that crash two are left, or nobody would notice.
     let nodes = (2 + seed % 7).max(u64::from(crashes) + 2);
     let mut scenario = plain_scenario(algorithm, mutant, seed).with("nodes", nodes);
     if let Some(k) = k {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use watch::{Watched, correct, scheduled, watch, watch_algorithm};
 
-/// Node 0 keeps the books of all resources and lets in whoever meets nobody, in the order of
+/// Node 0 keeps the books of all resources and lets in a node whose claim is free, in the order of
 /// asking. For a test of the simulator; it has no fault but the one it is given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Books {
@@ -305,7 +305,7 @@ fn the_parts_of_a_wait_add_up_and_one_lock_for_everything_costs_the_rest() {
         let mean = report.response_mean.unwrap();
         assert!((sum - mean).abs() < 1e-6 * mean, "{algorithm}: {parts:?} of {mean}");
         let (single, several) = (report.single_response_mean, report.several_response_mean);
-        // Whoever wants one file only waits less, unless all wait for the same lock.
+        // A node that wants one file only waits less, unless all wait for the same lock.
         let is_one_lock = algorithm == "naimi-trehel";
         assert!(is_one_lock || single < several, "{algorithm}: {single:?} {several:?}");
         assert!(single > Some(0.0), "{algorithm}");

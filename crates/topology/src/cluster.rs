@@ -1,4 +1,4 @@
-//! Clusters: teams of nodes, each with a proxy that speaks for it outside.
+//! Clusters: sets of nodes, each with a proxy that represents it to the others.
 
 use alloc::format;
 use alloc::string::{String, ToString};

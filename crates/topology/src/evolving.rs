@@ -28,7 +28,9 @@ mod read;
 mod sweep;
 mod write;
 
-pub use conditions::{Conclusion, Conditions, Question, Standing, Tour, Truth, Verdict, Witness};
+pub use conditions::{
+    BrokenTrip, Conclusion, Conditions, Question, Reason, Truth, Verdict, Witness,
+};
 pub use graph::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES, MAX_INSTANT};
 pub use journey::{Arrivals, Hop, Journey, Journeys};
 pub use reach::{Farthest, Reachability};

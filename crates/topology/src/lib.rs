@@ -1,8 +1,8 @@
-//! Who knows whom: the shapes that algorithms run on.
+//! Topologies: the shapes that algorithms run on.
 //!
 //! - [`Members`]: everybody talks to everybody.
 //! - [`Tree`]: Raymond's static tree (balanced binary, star, chain, or given).
-//! - [`Clusters`]: teams of nodes, each with a proxy.
+//! - [`Clusters`]: sets of nodes, each with a proxy.
 //! - [`Hypercube`]: the clusters of Hi-ADSD, the trees of STA.
 //! - [`Quorums`]: Maekawa's sets, any two of which intersect (grid, finite projective plane).
 //! - [`evolving`]: graphs that change over time, journeys in them, and what they allow.

@@ -22,9 +22,9 @@ pub struct Instant {
     pub crashed: Vec<NodeId>,
 }
 
-/// Runs the trace again up to and including the time `at`, and says how the group stands then.
+/// Runs the trace again up to and including the time `at`, and returns the state of the group then.
 pub fn instant_at(trace: &Trace, at: u64) -> Result<Instant, TraceError> {
-    trace.header.spec.visit(Stand { trace, at })?
+    trace.header.spec.visit(ReplayUntil { trace, at })?
 }
 
 /// By node, whom it points to after the time `at`.
@@ -32,12 +32,12 @@ pub fn pointers_at(trace: &Trace, at: u64) -> Result<Vec<Option<NodeId>>, TraceE
     instant_at(trace, at).map(|instant| instant.pointers)
 }
 
-struct Stand<'a> {
+struct ReplayUntil<'a> {
     trace: &'a Trace,
     at: u64,
 }
 
-impl Visitor for Stand<'_> {
+impl Visitor for ReplayUntil<'_> {
     type Output = Result<Instant, TraceError>;
 
     fn visit<A: Algorithm>(self, config: A::Config) -> Self::Output {

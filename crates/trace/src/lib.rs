@@ -28,10 +28,10 @@
 
 mod file;
 mod instant;
+mod monitor;
 mod record;
 mod replay;
 mod syntax;
-mod watch;
 mod words;
 
 pub use file::{Header, Origin, Trace, TraceError, VERSION, Writer};

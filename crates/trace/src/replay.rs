@@ -4,8 +4,8 @@ use catraca_algorithms::{Spec, Visitor};
 use catraca_core::{Algorithm, Bounds, Input, Message, NodeId};
 
 use crate::file::{Trace, TraceError};
+use crate::monitor::Monitor;
 use crate::record::{Event, Outcome, Payload, Recorder, Step};
-use crate::watch::Watch;
 
 /// Where a trace and its replay part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Replay {
     pub violations: Vec<(usize, String)>,
 }
 
-/// Creates the group anew, gives every node the inputs of the trace, and compares what it does.
+/// Creates the group again, gives every node the inputs of the trace, and compares what it does.
 pub fn replay(trace: &Trace) -> Result<Replay, TraceError> {
     trace.header.spec.visit(Replayer(trace))?
 }
@@ -48,14 +48,14 @@ impl Visitor for Replayer<'_> {
         let mut nodes: Vec<A> =
             NodeId::all(spec.nodes).map(|me| A::new(me, &config, &spec.start)).collect();
         let mut recorder = Recorder::new();
-        let mut watch = Watch::new(spec);
+        let mut monitor = Monitor::new(spec);
         let mut result = Replay::default();
         for (index, event) in self.0.events.iter().enumerate() {
             let number = index + 1;
             let recorded = match event {
                 Event::Step(step) => step,
                 Event::Crash { node, .. } => {
-                    watch.leave(*node);
+                    monitor.leave(*node);
                     continue;
                 }
                 Event::Lost { .. } => continue,
@@ -67,7 +67,9 @@ impl Visitor for Replayer<'_> {
             let place = (recorded.at, recorded.node);
             let replayed = recorder.drive(state, &config, place, input, recorded.delivers);
             result.count(&replayed);
-            result.violations.extend(watch.step(&replayed).into_iter().map(|what| (number, what)));
+            result
+                .violations
+                .extend(monitor.step(&replayed).into_iter().map(|what| (number, what)));
             if replayed != *recorded {
                 let recorded = recorded.clone();
                 result.difference = Some(Difference { event: number, recorded, replayed });

@@ -71,7 +71,7 @@ impl Group {
             command.push_str(&format!(" --mutant {mutant}"));
         }
         if let Some(network) = self.network {
-            command.push_str(&format!(" --network {network}"));
+            command.push_str(&format!(" --order {network}"));
         }
         command
     }
@@ -153,7 +153,7 @@ fn has_large_states(algorithm: &str) -> bool {
     algorithm == "robust-k"
 }
 
-/// Groups of three whose nodes crash between any two steps and in the midst of any, and are suspected at every later one.
+/// Groups of three whose nodes crash between any two steps and in the middle of any, and are suspected at every later one.
 pub(super) fn crashes() -> Result<Vec<Vec<String>>> {
     let groups = [
         ("raymond-k", 1, 0),
@@ -255,7 +255,7 @@ pub(super) fn orders() -> Result<Vec<Vec<String>>> {
             bail!("the catalogue says {} for {}: {}", entry.channels, entry.name, words(&report));
         }
         let needs = if needs_fifo { "yes" } else { "no" };
-        let command = format!("catraca check {} --network any", entry.name);
+        let command = format!("catraca check {} --order any", entry.name);
         rows.push(vec![entry.name.into(), needs.into(), words(&report), format!("`{command}`")]);
     }
     Ok(rows)

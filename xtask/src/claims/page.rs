@@ -64,7 +64,7 @@ pub(super) fn text() -> Result<String> {
     let columns = ["algorithm", "N", "requests each", "start", "states", "depth", "result"];
     table(&mut text, &columns, exhausted::groups()?);
     text.push_str(
-        "\n## Groups whose nodes crash\n\nThree nodes that ask once each; crashes before, after and in the midst of every step, each \
+        "\n## Groups whose nodes crash\n\nThree nodes that ask once each; crashes before, after and in the middle of every step, each \
          suspected by every live node at every later step.\n\n",
     );
     let columns = ["algorithm", "k", "crashes", "states", "depth", "command"];

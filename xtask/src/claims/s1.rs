@@ -25,7 +25,7 @@ struct Claim {
 const CLAIMS: [Claim; 8] = [
     Claim {
         section: "3.1, proposition 1",
-        says: "C1 (journeys both ways between every pair) is necessary for Ricart-Agrawala once somebody asks",
+        says: "C1 (journeys both ways between every pair) is necessary for Ricart-Agrawala once a node asks",
         proposition: Proposition::One,
         verdict: Verdict::Wrong,
         sentence: "The smallest counterexample: three nodes; 0 meets 2, then 1; only 0 asks, and enters without a journey from 1 to 2.",

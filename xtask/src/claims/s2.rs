@@ -64,7 +64,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
         group: Group::new("maekawa", 3, 2),
         finds: None,
         verdict: Holds,
-        sentence: "Provided that a displaced request is told FAILED too: see the next line.",
+        sentence: "Provided that a displaced request is sent FAILED too: see the next line.",
     },
     exhausted::Claim {
         section: "8.3.3",
@@ -73,7 +73,7 @@ pub(super) const EXHAUSTED: &[exhausted::Claim] = &[
         group: broken("maekawa", "no-displaced-failed", 4, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Wrong,
-        sentence: "A waiting request that a better one displaces must hear FAILED, or four nodes block.",
+        sentence: "A waiting request that a better one displaces must be sent FAILED, or four nodes block.",
     },
     exhausted::Claim {
         section: "8.4.2",

@@ -25,7 +25,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
         group: group("raymond-k", 2, 1),
         finds: None,
         verdict: Holds,
-        sentence: "Whoever crashes, and whenever.",
+        sentence: "Whichever nodes crash, and whenever.",
     },
     Claim {
         section: "2",
@@ -34,7 +34,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
         group: group("raymond-k", 1, 1),
         finds: Some(property::NOBODY_WAITS_FOR_EVER),
         verdict: Holds,
-        sentence: "It stays safe, but whoever misses an answer waits for ever.",
+        sentence: "It stays safe, but a node that misses an answer waits for ever.",
     },
     Claim {
         section: "4",
@@ -82,7 +82,7 @@ pub(super) const EXHAUSTED: &[Claim] = &[
         group: broken("different-is-new", 3, 2, 1),
         finds: Some(property::MUTUAL_EXCLUSION),
         verdict: Wrong,
-        sentence: "Erratum 4: it must be larger, or a straggler of an earlier request is answered again. \
+        sentence: "Erratum 4: it must be larger, or a late message of an earlier request is answered again. \
                    [The trace](traces/robust-k-different-is-new.txt).",
     },
 ];

@@ -1,4 +1,4 @@
-//! How many claims and questions there are, and how they fare.
+//! How many claims and questions there are, and how many of them hold.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use catraca_core::{Bounds, Fence, Message, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::PATIENCE;
+use super::MAX_HOPS;
 
 /// What the nodes say to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Message for Msg {
             | Msg::Remote(node)
             | Msg::Overtaken(node)
             | Msg::Turn(node) => bounds.has_node(node),
-            Msg::Behind { node, hops } => bounds.has_node(node) && hops <= PATIENCE,
+            Msg::Behind { node, hops } => bounds.has_node(node) && hops <= MAX_HOPS,
             // Any count of overtakings is one that some group allows.
             Msg::Token { token: Token { fence, nb_preempt: _ }, remote } => {
                 bounds.has_fence(fence) && remote.is_none_or(|node| bounds.has_node(node))

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use catraca_core::{Effect, Input};
 
-use super::tests::{A, B, C, D, E, F, FIGURE, node, teams, token};
+use super::tests::{A, B, C, D, E, F, FIGURE, config, node, token};
 use super::*;
 use crate::testing::{from, request, send, step};
 
@@ -25,7 +25,7 @@ fn paper_the_owners_lead_to_the_elected_node_or_to_the_proxy() {
 /// its owner to E. The request is not sent out of the cluster.' Reference: S0 2.2, Figure 1c.
 #[test]
 fn paper_d_asks_and_then_e() {
-    let (group, start) = (teams(FIGURE, 6), Start::inside(NodeId(A)));
+    let (group, start) = (config(FIGURE, 6), Start::inside(NodeId(A)));
     let [mut a, mut d, mut e, mut f] = [A, D, E, F].map(|id| node(id, &start));
 
     let asked = |id| Msg::Request(NodeId(id));
@@ -58,7 +58,7 @@ fn paper_d_asks_and_then_e() {
 /// Reference: S0 2.2.
 #[test]
 fn paper_a_local_request_overtakes_a_remote_one_max_preempt_times() {
-    let (group, start) = (teams(FIGURE, 6), Start::inside(NodeId(A)));
+    let (group, start) = (config(FIGURE, 6), Start::inside(NodeId(A)));
     let [mut a, mut b] = [A, B].map(|id| node(id, &start));
     step(&mut a, &group, from(F, Msg::Remote(NodeId(D))));
     step(&mut b, &group, request());

@@ -8,9 +8,9 @@ use catraca_topology::Clusters;
 use super::*;
 use crate::testing::{from, request, send, step};
 
-pub(super) fn teams(shape: &str, nodes: u32) -> Teams {
+pub(super) fn config(shape: &str, nodes: u32) -> Config {
     let clusters = Clusters::build(&shape.parse().unwrap(), nodes).unwrap();
-    Teams { clusters, max_preempt: 1, patience: PATIENCE }
+    Config { clusters, max_preempt: 1, max_hops: MAX_HOPS }
 }
 
 pub(super) fn token(fence: u64, nb_preempt: u32, remote: Option<u32>) -> Msg {
@@ -28,12 +28,12 @@ pub(super) const E: u32 = 4;
 pub(super) const F: u32 = 5;
 
 pub(super) fn node(id: u32, start: &Start) -> Bertier {
-    Bertier::new(NodeId(id), &teams(FIGURE, 6), start)
+    Bertier::new(NodeId(id), &config(FIGURE, 6), start)
 }
 
 #[test]
 fn a_proxy_that_leaves_a_queue_behind_asks_outside_for_it_in_the_same_step() {
-    let mut group = teams(FIGURE, 6);
+    let mut group = config(FIGURE, 6);
     group.max_preempt = 0;
     let mut a = node(A, &Start::inside(NodeId(A)));
     step(&mut a, &group, from(F, Msg::Remote(NodeId(D))));
@@ -44,7 +44,7 @@ fn a_proxy_that_leaves_a_queue_behind_asks_outside_for_it_in_the_same_step() {
 
 #[test]
 fn an_idle_holder_sends_the_token_to_whoever_asks() {
-    let (group, start) = (teams(FIGURE, 6), Start::token_at(NodeId(B)));
+    let (group, start) = (config(FIGURE, 6), Start::token_at(NodeId(B)));
     let mut a = node(A, &start);
     let let_in = step(&mut a, &group, from(F, Msg::Remote(NodeId(D))));
     assert_eq!(let_in, [send(B, Msg::Behind { node: NodeId(D), hops: 1 })]);
@@ -65,7 +65,7 @@ fn an_idle_holder_sends_the_token_to_whoever_asks() {
 
 #[test]
 fn the_last_of_a_cluster_that_sent_the_token_away_asks_outside_for_itself() {
-    let (group, start) = (teams(FIGURE, 6), Start::inside(NodeId(B)));
+    let (group, start) = (config(FIGURE, 6), Start::inside(NodeId(B)));
     let mut b = node(B, &start);
     step(&mut b, &group, from(A, Msg::Behind { node: NodeId(D), hops: 1 }));
     assert_eq!(step(&mut b, &group, Input::Release), [send(D, token(0, 0, None))]);
@@ -75,7 +75,7 @@ fn the_last_of_a_cluster_that_sent_the_token_away_asks_outside_for_itself() {
 
 #[test]
 fn a_proxy_whose_cluster_is_not_the_last_passes_a_remote_request_on() {
-    let group = teams("1,1,1", 3);
+    let group = config("1,1,1", 3);
     let mut n1 = Bertier::new(NodeId(1), &group, &Start::idle());
     let passed = step(&mut n1, &group, from(2, Msg::Remote(NodeId(2))));
     assert_eq!(passed, [send(0, Msg::Remote(NodeId(2)))]);
@@ -86,8 +86,8 @@ fn a_proxy_whose_cluster_is_not_the_last_passes_a_remote_request_on() {
 
 #[test]
 fn a_remote_request_that_runs_out_of_patience_turns_the_pointers_to_the_proxy() {
-    let mut group = teams(FIGURE, 6);
-    group.patience = 1;
+    let mut group = config(FIGURE, 6);
+    group.max_hops = 1;
     let start = Start::inside(NodeId(B));
     let [mut a, mut b, mut c] = [A, B, C].map(|id| node(id, &start));
     step(&mut a, &group, from(F, Msg::Remote(NodeId(D))));
@@ -105,7 +105,7 @@ fn a_remote_request_that_runs_out_of_patience_turns_the_pointers_to_the_proxy() 
     assert_eq!([a.owner, b.owner, c.owner], [NodeId(A); 3]);
     assert_eq!((c.remote, c.gone, a.gone), (Some(NodeId(D)), false, true));
 
-    // Whoever asks now is behind D.
+    // A node that asks now is behind D.
     assert_eq!(step(&mut a, &group, request()), [send(F, Msg::Remote(NodeId(A)))]);
     step(&mut c, &group, from(B, token(0, 0, None)));
     assert_eq!(step(&mut c, &group, Input::Release), [send(D, token(1, 0, None))]);
@@ -135,7 +135,7 @@ fn without_clusters_there_are_two_halves() {
 
 #[test]
 fn what_cannot_be_meant_for_a_node_is_an_anomaly_and_changes_nothing() {
-    let group = teams(FIGURE, 6);
+    let group = config(FIGURE, 6);
     let behind = |id| Msg::Behind { node: NodeId(id), hops: u32::MAX };
     let unsound = [
         (A, Msg::Request(NodeId(A))),
@@ -175,7 +175,7 @@ fn a_node_is_small() {
 
 #[test]
 fn the_invariant_sees_circles_and_owners_outside() {
-    let group = teams(FIGURE, 6);
+    let group = config(FIGURE, 6);
     let nodes: Vec<Bertier> = (A..=F).map(|id| node(id, &Start::idle())).collect();
     let check = |change: &dyn Fn(&mut [Bertier])| {
         let mut nodes = nodes.clone();

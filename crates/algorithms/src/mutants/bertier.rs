@@ -3,7 +3,7 @@
 use catraca_core::{Algorithm, Effect, Effects, NodeId, Phase, property};
 
 use super::{Caught, Listed, Mutation};
-use crate::bertier::{Bertier, Msg, Teams};
+use crate::bertier::{Bertier, Config, Msg};
 
 pub(crate) const ALL: &[&dyn Mutation<Bertier>] =
     &[&TokenCloned, &ForgetsTheRest, &ForgetsRemote, &ForgetsThatItLeft, &LocalAlwaysFirst];
@@ -23,7 +23,7 @@ impl Mutation<Bertier> for TokenCloned {
     fn on_message(
         &self,
         node: &mut Bertier,
-        config: &Teams,
+        config: &Config,
         from: NodeId,
         message: Msg,
         out: &mut Effects<Msg>,
@@ -37,7 +37,7 @@ impl Mutation<Bertier> for TokenCloned {
 /// Leaves, and changes or drops what the correct node would send.
 fn leave(
     node: &mut Bertier,
-    config: &Teams,
+    config: &Config,
     out: &mut Effects<Msg>,
     change: impl Fn(Msg) -> Option<Msg>,
 ) {
@@ -68,7 +68,7 @@ impl Mutation<Bertier> for ForgetsTheRest {
         }
     }
 
-    fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
+    fn on_release(&self, node: &mut Bertier, config: &Config, out: &mut Effects<Msg>) {
         leave(node, config, out, |message| matches!(message, Msg::Token { .. }).then_some(message));
     }
 }
@@ -89,7 +89,7 @@ impl Mutation<Bertier> for ForgetsRemote {
         }
     }
 
-    fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
+    fn on_release(&self, node: &mut Bertier, config: &Config, out: &mut Effects<Msg>) {
         leave(node, config, out, |message| match message {
             Msg::Token { token, .. } => Some(Msg::Token { token, remote: None }),
             other => Some(other),
@@ -112,7 +112,7 @@ impl Mutation<Bertier> for ForgetsThatItLeft {
     fn on_message(
         &self,
         node: &mut Bertier,
-        config: &Teams,
+        config: &Config,
         from: NodeId,
         message: Msg,
         out: &mut Effects<Msg>,
@@ -145,8 +145,8 @@ impl Mutation<Bertier> for LocalAlwaysFirst {
         }
     }
 
-    fn on_release(&self, node: &mut Bertier, config: &Teams, out: &mut Effects<Msg>) {
-        let boundless = Teams { max_preempt: u32::MAX, ..config.clone() };
+    fn on_release(&self, node: &mut Bertier, config: &Config, out: &mut Effects<Msg>) {
+        let boundless = Config { max_preempt: u32::MAX, ..config.clone() };
         node.on_release(&boundless, out);
     }
 }

@@ -16,7 +16,7 @@ impl Mutation<Coordinator> for GrantsWithoutWaiting {
     fn listed(&self) -> Listed {
         Listed {
             name: "grants-without-waiting",
-            breaks: "the coordinator grants a request although somebody is inside",
+            breaks: "the coordinator grants a request although a node is inside",
             caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
@@ -29,8 +29,8 @@ impl Mutation<Coordinator> for GrantsWithoutWaiting {
         message: Msg,
         out: &mut Effects<Msg>,
     ) {
-        if let (Msg::Request, Some(desk)) = (&message, &mut node.desk) {
-            desk.holder = None;
+        if let (Msg::Request, Some(state)) = (&message, &mut node.state) {
+            state.holder = None;
         }
         node.on_message(config, from, message, out);
     }
@@ -60,8 +60,8 @@ impl Mutation<Coordinator> for ForgetsQueueOnRelease {
         message: Msg,
         out: &mut Effects<Msg>,
     ) {
-        match (&message, &mut node.desk) {
-            (Msg::Release, Some(desk)) => desk.holder = None,
+        match (&message, &mut node.state) {
+            (Msg::Release, Some(state)) => state.holder = None,
             _ => node.on_message(config, from, message, out),
         }
     }

@@ -16,7 +16,7 @@ impl Mutation<Lamport> for EntersUnheard {
     fn listed(&self) -> Listed {
         Listed {
             name: "enters-unheard",
-            breaks: "a node enters as soon as it heads its own queue, without having heard from the others",
+            breaks: "a node enters as soon as it heads its own queue, without a message from the others",
             caught: Caught::Checked { nodes: 2, requests: 1, property: property::MUTUAL_EXCLUSION },
         }
     }
@@ -99,7 +99,7 @@ impl Mutation<Lamport> for OnlyRequestsCount {
     }
 }
 
-/// Takes its request out of its own queue and tells nobody.
+/// Takes its request out of its own queue and sends no release.
 struct ReleaseNotSent;
 
 impl Mutation<Lamport> for ReleaseNotSent {

@@ -16,7 +16,7 @@ impl Mutation<Maekawa> for NoDisplacedFailed {
     fn listed(&self) -> Listed {
         Listed {
             name: "no-displaced-failed",
-            breaks: "the best of the waiting requests is not told when a better one displaces it",
+            breaks: "the best of the waiting requests is sent no FAILED when a better one displaces it",
             caught: Caught::Checked {
                 nodes: 4,
                 requests: 1,

@@ -45,7 +45,7 @@ impl Mutation<NaimiTrehel> for NextOverwritten {
     fn listed(&self) -> Listed {
         Listed {
             name: "next-overwritten",
-            breaks: "a root that is waiting or inside does not point to whoever asks it, and forgets all but \
+            breaks: "a root that is waiting or inside does not point to the node that asks it, and forgets all but \
          the last of them",
             caught: Caught::Checked {
                 nodes: 3,
@@ -84,7 +84,7 @@ impl Mutation<NaimiTrehel> for FenceLeftBehind {
     fn listed(&self) -> Listed {
         Listed {
             name: "fence-left-behind",
-            breaks: "a node that gets the token begins to count entries anew",
+            breaks: "a node that gets the token starts to count entries again from the beginning",
             caught: Caught::Checked { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
         }
     }

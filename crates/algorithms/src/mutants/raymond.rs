@@ -67,7 +67,7 @@ impl Mutation<Raymond> for FenceLeftBehind {
     fn listed(&self) -> Listed {
         Listed {
             name: "fence-left-behind",
-            breaks: "a node that gets the token begins to count entries anew",
+            breaks: "a node that gets the token starts to count entries again from the beginning",
             caught: Caught::Checked { nodes: 2, requests: 1, property: property::FENCES_INCREASE },
         }
     }

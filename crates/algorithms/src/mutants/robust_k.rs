@@ -6,7 +6,7 @@ use catraca_core::{Algorithm, Claim, Effects, NodeId, Phase, Stamp, TimerTag, pr
 
 use super::{Caught, Listed, Mutation, Setting};
 use crate::robust_k::{Config, Msg, RobustK};
-use crate::sta::Heard;
+use crate::sta::LastReceived;
 
 pub(crate) const ALL: &[&dyn Mutation<RobustK>] =
     &[&ClockNotStored, &LastBySender, &LateExpectation, &DifferentIsNew, &AnswersOutliveCrashes];
@@ -90,16 +90,16 @@ impl Mutation<RobustK> for LastBySender {
                 let (of_origin, of_sender) = (origin.index(), from.index());
                 let aside = node.sta.last[of_origin];
                 let known = match node.sta.last[of_sender] {
-                    Heard { time: number, hops } if number == message_number => {
-                        Heard { time, hops }
+                    LastReceived { time: number, hops } if number == message_number => {
+                        LastReceived { time, hops }
                     }
-                    _ => Heard::default(),
+                    _ => LastReceived::default(),
                 };
                 node.sta.last[of_origin] = known;
                 node.on_message(config, from, message, out);
                 let hops = node.sta.last[of_origin].hops;
                 node.sta.last[of_origin] = aside;
-                node.sta.last[of_sender] = Heard { time: message_number, hops };
+                node.sta.last[of_sender] = LastReceived { time: message_number, hops };
             }
             Msg::Reply(count) => reply_unquestioned(node, config, from, count, out),
             _ => node.on_message(config, from, message, out),
@@ -116,7 +116,7 @@ impl Mutation<RobustK> for LastBySender {
     ) {
         let mine = node.sta.last[node.me.index()];
         let mut of_senders = node.sta.last.clone();
-        node.sta.last.fill(Heard::default());
+        node.sta.last.fill(LastReceived::default());
         node.sta.last[node.me.index()] = mine;
         node.on_suspect(config, suspect, out);
         of_senders[node.me.index()] = node.sta.last[node.me.index()];
@@ -189,7 +189,7 @@ impl Mutation<RobustK> for DifferentIsNew {
     fn listed(&self) -> Listed {
         Listed {
             name: "different-is-new",
-            breaks: "a straggler of an earlier request is delivered a second time",
+            breaks: "a late message of an earlier request is delivered a second time",
             caught: Caught::Checked { nodes: 3, requests: 2, property: property::MUTUAL_EXCLUSION },
         }
     }
@@ -210,7 +210,7 @@ impl Mutation<RobustK> for DifferentIsNew {
             Msg::Tree { origin, time, .. } => {
                 let last = &mut node.sta.last[origin.index()];
                 if time < last.time {
-                    *last = Heard::default();
+                    *last = LastReceived::default();
                 }
                 node.on_message(config, from, message, out);
             }

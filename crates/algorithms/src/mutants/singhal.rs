@@ -88,7 +88,7 @@ impl Mutation<Singhal> for NeverAsksBack {
         out: &mut Effects<Msg>,
     ) {
         if let (Msg::Request(_), Site::Requesting) = (&message, node.sv[node.me.index()]) {
-            // Whoever is known to be requesting is not asked back.
+            // A node that is known to be requesting is not asked back.
             node.sv[from.index()] = Site::Requesting;
         }
         node.on_message(config, from, message, out);
@@ -158,7 +158,7 @@ impl Mutation<Singhal> for LearnsOnLeaving {
 
     fn on_release(&self, node: &mut Singhal, config: &Members, out: &mut Effects<Msg>) {
         if let Some(mut token) = node.token.take() {
-            node.tell(&mut token);
+            node.update_token(&mut token);
             node.learn(&token);
             node.token = Some(token);
         }

@@ -20,6 +20,10 @@ impl<T: Clone> ByNode<T> {
         Some(&self.0[place].1)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &T)> {
         self.0.iter().map(|(node, value)| (*node, value))
     }
@@ -35,10 +39,13 @@ impl<T: Clone> ByNode<T> {
     /// Joins all values of another.
     pub(super) fn join(&mut self, other: &Self, join: impl Fn(&mut T, &T)) {
         // Those of nodes that are known here already, in place; the others behind, then sorted in.
+        // The other may be small, so nothing here goes through all of this one unless it has to.
         let (known, mut place) = (self.0.len(), 0);
         for (node, value) in &other.0 {
-            while place < known && self.0[place].0 < *node {
-                place += 1;
+            // Often the next one is it.
+            place += usize::from(place < known && self.0[place].0 < *node);
+            if place < known && self.0[place].0 < *node {
+                place += self.0[place..known].partition_point(|(known, _)| known < node);
             }
             if place < known && self.0[place].0 == *node {
                 join(&mut self.0[place].1, value);
@@ -46,7 +53,9 @@ impl<T: Clone> ByNode<T> {
                 self.0.push((*node, value.clone()));
             }
         }
-        if self.0.len() > known {
+        let is_sorted =
+            known == 0 || known == self.0.len() || self.0[known - 1].0 < self.0[known].0;
+        if !is_sorted {
             self.0.sort_by_key(|(node, _)| *node); // Two sorted runs: linear.
         }
     }

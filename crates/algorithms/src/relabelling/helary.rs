@@ -1,5 +1,5 @@
 //! **Idea.** Requests spread from contact to contact, and so does the token: as a message to one
-//! node, of which everybody keeps the newest. Whoever has the token and does not use it sends it to
+//! node, of which everybody keeps the newest. The node that has the token and does not use it sends it to
 //! the oldest request it knows of. Everybody keeps for each node when it was last served, so the
 //! token's owner knows which requests are still open.
 //!
@@ -117,10 +117,11 @@ pub struct EvolvingHelary {
 impl EvolvingHelary {
     /// The monadic rule: the owner sends the token to the request of the highest priority.
     pub(super) fn send(&self, now: u64, known: &Knowledge, news: &mut Knowledge) -> bool {
-        let first = known.open().min();
-        let (Some(first), true) = (first, self.has_token && self.phase != Phase::Inside) else {
+        // Most nodes have no token, and there may be many requests to look through.
+        if !self.has_token || self.phase == Phase::Inside {
             return false;
-        };
+        }
+        let Some(first) = known.open().min() else { return false };
         news.send(Token { sent: now, to: first.node, request: first.time });
         true
     }
@@ -161,9 +162,9 @@ impl Relabelling for EvolvingHelary {
     }
 
     fn on_rules(&mut self, _group: &Group, known: &Knowledge, news: &mut Knowledge) -> Applied {
-        let has_spoken = self.send(known.clock + 1, known, news);
-        self.has_token &= !has_spoken;
-        Applied { entered: self.receive(known), has_spoken }
+        let has_news = self.send(known.clock + 1, known, news);
+        self.has_token &= !has_news;
+        Applied { entered: self.receive(known), has_news, ..Applied::default() }
     }
 }
 
@@ -219,9 +220,9 @@ mod tests {
     fn paper_the_owner_sends_the_token_to_the_oldest_open_request() {
         let (mut n0, mut known) = (node(0), asked(2, 3));
         known.join(&asked(1, 3));
-        assert!(rules(&mut n0, &mut known).has_spoken && !n0.has_token());
+        assert!(rules(&mut n0, &mut known).has_news && !n0.has_token());
         assert_eq!(known.token, Some(Token { sent: 4, to: NodeId(1), request: 3 }));
-        assert!(!rules(&mut n0, &mut known).has_spoken, "it has the token no more");
+        assert!(!rules(&mut n0, &mut known).has_news, "it has the token no more");
     }
 
     /// The entry protocol, rule 2, and the exit protocol. Reference: S1, section 3.2.
@@ -250,7 +251,7 @@ mod tests {
         let mut news = Knowledge::default();
         n0.on_request(&known, &mut news);
         known.join(&news);
-        assert!(rules(&mut n0, &mut known).has_spoken);
+        assert!(rules(&mut n0, &mut known).has_news);
         assert_eq!(rules(&mut n0, &mut known).entered, Some(Fence(2)));
     }
 

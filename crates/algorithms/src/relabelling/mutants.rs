@@ -134,7 +134,7 @@ impl Mutation<EvolvingRicartAgrawala> for DeafClock {
     }
 }
 
-/// Answers whatever it knows of while it waits.
+/// Answers every request that it knows of while it waits.
 struct AnswersWhileRequesting;
 
 impl Mutation<EvolvingRicartAgrawala> for AnswersWhileRequesting {
@@ -156,8 +156,8 @@ impl Mutation<EvolvingRicartAgrawala> for AnswersWhileRequesting {
         if node.phase != Phase::Waiting {
             return node.on_rules(group, known, news);
         }
-        let has_spoken = node.answer(known, news, |_| true);
-        Applied { has_spoken, ..node.enter(group, known) }
+        let has_news = node.answer(known, news, |_| true);
+        Applied { has_news, ..node.enter(group, known) }
     }
 }
 
@@ -180,9 +180,9 @@ impl Mutation<EvolvingHelary> for DeafToken {
         known: &HelaryKnowledge,
         news: &mut HelaryKnowledge,
     ) -> Applied {
-        let has_spoken = node.send(node.requested + 1, known, news);
-        node.has_token &= !has_spoken;
-        Applied { entered: node.receive(known), has_spoken }
+        let has_news = node.send(node.requested + 1, known, news);
+        node.has_token &= !has_news;
+        Applied { entered: node.receive(known), has_news, ..Applied::default() }
     }
 }
 
@@ -206,16 +206,17 @@ impl Mutation<EvolvingHelary> for KeepsToken {
         news: &mut HelaryKnowledge,
     ) -> Applied {
         let is_sent = known.pending().iter().any(|pending| pending.answers > 0);
-        let has_spoken = !is_sent && node.send(known.clock + 1, known, news);
+        let has_news = !is_sent && node.send(known.clock + 1, known, news);
         if node.phase == Phase::Waiting && node.has_token {
             node.phase = Phase::Inside;
-            return Applied { entered: Some(Fence(known.clock + 1)), has_spoken };
+            let entered = Some(Fence(known.clock + 1));
+            return Applied { entered, has_news, ..Applied::default() };
         }
-        Applied { entered: node.receive(known), has_spoken }
+        Applied { entered: node.receive(known), has_news, ..Applied::default() }
     }
 }
 
-/// Leaves without a word.
+/// Leaves and does not note it.
 struct ForgetsService;
 
 impl Mutation<EvolvingHelary> for ForgetsService {

@@ -1,6 +1,6 @@
 //! **Idea.** A node that wants to enter adds its request to what it has gathered, and requests spread
-//! from contact to contact. Whoever learns of one adds its answer, at once unless it is inside or has
-//! asked earlier itself; answers spread back the same way. Whoever has all answers enters.
+//! from contact to contact. A node that learns of one adds its answer, at once unless it is inside or has
+//! asked earlier itself; answers spread back the same way. A node that has all answers enters.
 //!
 //! **Source.** S1, section 3.1; after G. Ricart and A. Agrawala, 1981.
 //!
@@ -12,13 +12,14 @@
 //! **Departs.** Clocks are part of what spreads, or an answer could be given to a request that is
 //! later than the answerer's next. Of each node only the last request is kept, and none of the
 //! answers to a request that is served, which its owner notes when it leaves: so labels are bounded,
-//! as S1 says they can be. The set A of those who answered is what Q says of one's own request, and n
+//! as S1 says they can be. The set A of those who answered is what Q says of the node's own request, and n
 //! its size. Variables: `requests` is the paper's P, `answers` its Q, by request.
 
 use alloc::vec::Vec;
 
-use catraca_core::{NodeId, NodeSet, Phase, Stamp};
+use catraca_core::{NodeId, Phase, Stamp};
 
+use super::answers::Answers;
 use super::by_node::ByNode;
 use super::mutants::{self, Mutation};
 use super::{Applied, Entry, Gathered, Group, Pending, Registered, Relabelling};
@@ -31,12 +32,12 @@ struct Request {
     /// Its owner has left.
     is_served: bool,
     /// Who has answered it; nobody is remembered once it is served.
-    answers: NodeSet,
+    answers: Answers,
 }
 
 impl Request {
     fn new(time: u64) -> Self {
-        Request { time, is_served: false, answers: NodeSet::new() }
+        Request { time, is_served: false, answers: Answers::default() }
     }
 
     fn served(time: u64) -> Self {
@@ -44,7 +45,7 @@ impl Request {
     }
 
     fn answered(time: u64, by: NodeId) -> Self {
-        Request { answers: NodeSet::from_iter([by]), ..Request::new(time) }
+        Request { answers: Answers::of(by), ..Request::new(time) }
     }
 
     /// The later one; of one and the same request all answers.
@@ -53,9 +54,7 @@ impl Request {
         if age(other) > age(self) {
             self.clone_from(other);
         } else if age(other) == age(self) {
-            for node in other.answers.iter() {
-                self.answers.insert(node);
-            }
+            self.answers.join(&other.answers);
         }
     }
 }
@@ -65,12 +64,22 @@ impl Request {
 pub struct Knowledge {
     clock: u64,
     requests: ByNode<Request>,
+    /// The sum of the times of all requests. What a node knows only grows, so as long as the sum is
+    /// the same, the node knows of no new request.
+    times: u64,
 }
 
 impl Knowledge {
     fn add(&mut self, node: NodeId, request: Request) {
         self.clock = self.clock.max(request.time);
+        self.times += self.new_time(node, &request);
         self.requests.add(node, request, Request::join);
+    }
+
+    /// What a request adds to the sum of the times.
+    fn new_time(&self, node: NodeId, request: &Request) -> u64 {
+        let known = self.requests.get(node).map_or(0, |known| known.time);
+        request.time.saturating_sub(known)
     }
 
     fn unserved(&self) -> impl Iterator<Item = (NodeId, &Request)> {
@@ -81,19 +90,21 @@ impl Knowledge {
 impl Gathered for Knowledge {
     fn join(&mut self, other: &Self) {
         self.clock = self.clock.max(other.clock);
+        let new_times = other.requests.iter().map(|(node, request)| self.new_time(node, request));
+        self.times += new_times.sum::<u64>();
         self.requests.join(&other.requests, Request::join);
     }
 
     fn bytes(&self) -> u64 {
         let request =
-            |(_, request): (NodeId, &Request)| 4 + 8 + 1 + 4 * request.answers.len() as u64;
+            |(_, request): (NodeId, &Request)| 4 + 8 + 1 + 4 * u64::from(request.answers.len());
         8 + self.requests.iter().map(request).sum::<u64>()
     }
 
     fn pending(&self) -> Vec<Pending> {
         let pending = |(requester, request): (NodeId, &Request)| Pending {
             requester,
-            answers: request.answers.len() as u32,
+            answers: request.answers.len(),
         };
         self.unserved().map(pending).collect()
     }
@@ -106,6 +117,9 @@ pub struct EvolvingRicartAgrawala {
     pub(super) phase: Phase,
     /// The time of the request that is being served.
     pub(super) requested: u64,
+    /// [`Knowledge::times`] when it last looked for requests to answer, in the phase that it is in;
+    /// zero if it has not.
+    looked: u64,
 }
 
 impl EvolvingRicartAgrawala {
@@ -120,32 +134,33 @@ impl EvolvingRicartAgrawala {
         news: &mut Knowledge,
         may_answer: impl Fn(Stamp) -> bool,
     ) -> bool {
-        let mut has_spoken = false;
+        let mut has_news = false;
         for (node, request) in known.unserved() {
             let stamp = Stamp { time: request.time, node };
             if node != self.me && !request.answers.contains(self.me) && may_answer(stamp) {
                 news.add(node, Request::answered(request.time, self.me));
-                has_spoken = true;
+                has_news = true;
             }
         }
-        has_spoken
+        has_news
     }
 
     /// Rule 3 of updating and rule 2 of the entry protocol.
     pub(super) fn enter(&mut self, group: &Group, known: &Knowledge) -> Applied {
         let mine = known.requests.get(self.me).filter(|mine| mine.time == self.requested);
         let answers = mine.map_or(0, |mine| mine.answers.len());
-        if self.phase != Phase::Waiting || answers as u32 + 1 < group.nodes {
+        if self.phase != Phase::Waiting || answers + 1 < group.nodes {
             return Applied::default();
         }
         self.phase = Phase::Inside;
-        Applied { entered: Some(self.my_request().fence(group.nodes)), has_spoken: false }
+        Applied { entered: Some(self.my_request().fence(group.nodes)), ..Applied::default() }
     }
 
     /// The first rule of the entry protocol, at a given logical time.
     pub(super) fn ask(&mut self, time: u64, news: &mut Knowledge) {
         self.phase = Phase::Waiting;
         self.requested = time;
+        self.looked = 0;
         news.add(self.me, Request::new(time));
     }
 }
@@ -167,17 +182,25 @@ impl Relabelling for EvolvingRicartAgrawala {
 
     fn on_release(&mut self, known: &Knowledge, news: &mut Knowledge) {
         self.phase = Phase::Idle;
+        self.looked = 0;
         news.add(self.me, Request::served(self.requested));
         self.answer(known, news, |_| true);
     }
 
     fn on_rules(&mut self, group: &Group, known: &Knowledge, news: &mut Knowledge) -> Applied {
-        let has_spoken = match self.phase {
+        // Which requests a node may answer depends on its phase and on nothing else, so it has
+        // answered all that it knew when it last looked.
+        if self.looked == known.times {
+            return self.enter(group, known);
+        }
+        self.looked = known.times;
+        let has_news = match self.phase {
             Phase::Idle => self.answer(known, news, |_| true),
             Phase::Waiting => self.answer(known, news, |theirs| theirs < self.my_request()),
             Phase::Inside => false,
         };
-        Applied { has_spoken, ..self.enter(group, known) }
+        let read = known.requests.len() as u64;
+        Applied { has_news, read, ..self.enter(group, known) }
     }
 }
 
@@ -195,7 +218,7 @@ impl Registered for EvolvingRicartAgrawala {
     };
 
     fn new(me: NodeId, _group: &Group) -> Self {
-        EvolvingRicartAgrawala { me, phase: Phase::Idle, requested: 0 }
+        EvolvingRicartAgrawala { me, phase: Phase::Idle, requested: 0, looked: 0 }
     }
 
     fn mutations() -> &'static [&'static dyn Mutation<Self>] {
@@ -233,9 +256,9 @@ mod tests {
     #[test]
     fn paper_an_idle_node_answers_every_request_once() {
         let mut known = asked(0, 4);
-        assert!(rules(&mut node(1), &mut known).has_spoken);
+        assert!(rules(&mut node(1), &mut known).has_news);
         assert_eq!(known.pending(), [Pending { requester: NodeId(0), answers: 1 }]);
-        assert!(!rules(&mut node(1), &mut known).has_spoken);
+        assert!(!rules(&mut node(1), &mut known).has_news);
     }
 
     /// Rule 2 of updating: 't1 > t2, or t1 = t2 and id(p) < id(v)'. Reference: S1, section 3.1.
@@ -245,7 +268,7 @@ mod tests {
             let (mut n1, mut known) = (node(1), Knowledge::default());
             n1.ask(1, &mut known);
             known.join(&theirs);
-            assert_eq!(rules(&mut n1, &mut known).has_spoken, expected, "{theirs:?}");
+            assert_eq!(rules(&mut n1, &mut known).has_news, expected, "{theirs:?}");
         }
     }
 
@@ -259,7 +282,7 @@ mod tests {
         rules(&mut node(2), &mut known);
         assert_eq!(rules(&mut n1, &mut known).entered, Some(Fence(4)));
         known.join(&asked(2, 2));
-        assert!(!rules(&mut n1, &mut known).has_spoken, "not while it is inside");
+        assert!(!rules(&mut n1, &mut known).has_news, "not while it is inside");
         let mut news = Knowledge::default();
         n1.on_release(&known, &mut news);
         known.join(&news);

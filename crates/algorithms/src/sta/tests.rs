@@ -9,7 +9,7 @@ use super::*;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Broadcasts alone, with a perfect detector that tells each node when it is told to.
+/// Broadcasts alone, with a perfect detector that informs each node when the test says so.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Group {
     nodes: Vec<Sta>,
@@ -87,7 +87,7 @@ impl Group {
         self.step(tree, observer, |sta, view, out| sta.on_suspect(view, suspect, out));
     }
 
-    /// Whom the detector has still to tell of whom.
+    /// Which nodes the detector still has to inform, and of which crash.
     fn untold(&self) -> Vec<(NodeId, NodeId)> {
         let living = NodeId::all(self.nodes.len() as u32).filter(|id| !self.crashed.contains(*id));
         let unknown = |observer: NodeId| {
@@ -219,7 +219,7 @@ fn a_straggler_of_an_earlier_broadcast_is_dropped() {
 
 /// Everything that can happen to a broadcast among eight nodes of which up to three crash, one after
 /// the other, before or after any step. Messages arrive in the order of sending; where a crash comes
-/// makes all the difference, and it comes everywhere. The detector tells the nodes at the end, the
+/// makes all the difference, and it comes everywhere. The detector informs the nodes at the end, the
 /// origin first, in the middle or last.
 #[test]
 fn among_eight_nodes_everybody_delivers_once_whoever_crashes_whenever() {
@@ -228,7 +228,7 @@ fn among_eight_nodes_everybody_delivers_once_whoever_crashes_whenever() {
     for resend in [Resend::OnSuspicion, Resend::After(TIMEOUT)] {
         let tree = (&cube, resend);
         let mut runs = 0;
-        for detector in [Told::AtOnce, Told::OriginFirst, Told::OriginLast] {
+        for detector in [Notified::AtOnce, Notified::OriginFirst, Notified::OriginLast] {
             crash_everywhere(tree, Group::new(8), 3, false, detector, &mut |mut group| {
                 runs += 1;
                 settle(tree, origin, &mut group, detector);
@@ -241,7 +241,7 @@ fn among_eight_nodes_everybody_delivers_once_whoever_crashes_whenever() {
 
 /// In which order the nodes learn of crashes.
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum Notified {
     /// Right after a crash, all.
     AtOnce,
     /// When nothing else can happen, the origin first.
@@ -256,14 +256,14 @@ fn crash_everywhere(
     group: Group,
     crashes: u32,
     begun: bool,
-    detector: Told,
+    detector: Notified,
     end: &mut dyn FnMut(Group),
 ) {
     if crashes > 0 {
         for node in (1..8).map(NodeId).filter(|&node| !group.crashed.contains(node)) {
             let mut next = group.clone();
             next.crash(node);
-            if detector == Told::AtOnce {
+            if detector == Notified::AtOnce {
                 for (observer, suspect) in next.untold() {
                     next.suspect(tree, observer, suspect);
                 }
@@ -283,15 +283,16 @@ fn crash_everywhere(
 }
 
 /// Lets the detector, the time-outs and the messages have their way until nothing is left.
-fn settle(tree: (&Hypercube, Resend), origin: NodeId, group: &mut Group, detector: Told) {
+fn settle(tree: (&Hypercube, Resend), origin: NodeId, group: &mut Group, detector: Notified) {
     let mut turns = 0;
     loop {
         while !group.in_flight.is_empty() {
             group.deliver(tree, 0);
         }
         let mut untold = group.untold();
-        untold
-            .sort_by_key(|&(observer, _)| (observer == origin) == (detector != Told::OriginFirst));
+        untold.sort_by_key(|&(observer, _)| {
+            (observer == origin) == (detector != Notified::OriginFirst)
+        });
         if let Some(&(observer, suspect)) = untold.first() {
             group.suspect(tree, observer, suspect);
         } else if group.timer {
@@ -358,7 +359,7 @@ proptest! {
                 _ => {}
             }
         }
-        settle(tree, origin, &mut group, Told::OriginFirst);
+        settle(tree, origin, &mut group, Notified::OriginFirst);
         prop_assert!(group.is_done(origin));
     }
 }

@@ -53,11 +53,11 @@ impl Coordinator {
     /// The next line of the log.
     #[track_caller]
     pub(crate) fn line(&self) -> Line {
-        let line = self.lines.recv_timeout(GENEROUS).expect("waited in vain for a line of the log");
+        let line = self.lines.recv_timeout(GENEROUS).expect("no line of the log came in time");
         line.trim_end().parse().unwrap_or_else(|why| panic!("{line}: {why}"))
     }
 
-    /// The next line of the log tells of this, without its time and the digits.
+    /// The next line of the log says this, without its time and the digits.
     #[track_caller]
     pub(crate) fn logs(&self, expected: &str) {
         let line = self.line();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
-use catraca_check::{Limits, Network, Options, Progress, Report, Verdict, Violation, check};
+use catraca_check::{Limits, Options, Progress, Report, Verdict, Violation, check};
 use catraca_draw::{DiagramOptions, check_nodes, space_time};
 
 use self::group::Group;
@@ -44,14 +44,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = value::at_least(1u32))]
     requests: Option<u32>,
-    /// How many nodes may crash, each at any step or in the midst of one, with a part of its messages
+    /// How many nodes may crash, each at any step or in the middle of one, with a part of its messages
     /// sent; the others are told, each at any later step.
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
         value_parser = value::at_least(0u32))]
     crashes: u32,
-    /// fifo, or any: messages may overtake each other [default: what the algorithm needs].
-    #[arg(long, value_name = "ORDER")]
-    network: Option<Network>,
     /// How many threads explore [default: all cores]. The result does not depend on it.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = value::threads)]
@@ -119,7 +116,7 @@ impl Arguments {
             requests: self.requests.unwrap_or(REQUESTS),
             crashes: self.crashes(spec)?,
             claims: self.group.claims(spec)?,
-            network: self.network.unwrap_or(defaults.network),
+            network: self.group.network()?.unwrap_or(defaults.network),
             threads: self.threads.map_or(defaults.threads, usize::from),
             memory_limit,
             state_limit: self.states,
@@ -141,7 +138,6 @@ impl Arguments {
     fn explore_members(&self) -> Outcome {
         let nodes_only = [
             ("crashes", self.crashes > 0),
-            ("network", self.network.is_some()),
             ("trace", self.trace.is_some()),
             ("diagram", self.diagram.is_some()),
         ];

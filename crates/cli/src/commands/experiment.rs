@@ -44,7 +44,7 @@ impl Arguments {
         if self.what == "list" {
             return match self.out {
                 None => words::list(&mut Stdout::lock()),
-                Some(_) => Err(Failure::input("'list' writes no files; leave --out away")),
+                Some(_) => Err(Failure::input("'list' writes no files; leave out --out")),
             };
         }
         let experiments = self.experiments()?;
@@ -139,7 +139,7 @@ fn files(experiment: &Experiment) -> Vec<String> {
     [vec![table_file(experiment)], experiment.picture_files()].concat()
 }
 
-/// Puts everything in its place.
+/// Writes all files.
 fn write(folder: &mut Folder, finished: &[Finished]) -> Outcome {
     for (experiment, results, pictures) in finished {
         folder.finish(&table_file(experiment), experiment.table(results).csv().as_bytes())?;

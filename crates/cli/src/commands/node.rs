@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use catraca_algorithms::SpecError;
-use catraca_node::{Config, ConfigError, DEFAULT_ADDRESS, Namespace, Node, StartError, Status};
+use catraca_client::DEFAULT_ADDRESS;
+use catraca_node::{Config, ConfigError, Namespace, Node, StartError, Status};
 use nix::sys::signal::Signal;
 use tracing::Level;
 

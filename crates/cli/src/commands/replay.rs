@@ -140,7 +140,7 @@ fn print_summary(trace: &Trace, replayed: &Replay, out: &mut impl Write) -> Outc
         }
         None => writeln!(out, "the replay does exactly what the trace says")?,
     }
-    // What no single step shows, such as that somebody waits for ever, only the header tells.
+    // What no single step shows, such as that a node waits for ever, only the header says.
     if let Some(violation) = &trace.header.violation {
         writeln!(out, "which is a violation of {violation}")?;
         return Err(Failure::Violation);

@@ -263,7 +263,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
             "--claims",
             "--requests",
             "--crashes",
-            "--network",
+            "--order",
             "--threads",
             "--memory",
             "--states",

@@ -9,6 +9,7 @@ use crate::workload::Arrivals;
 
 impl<A: Algorithm> Simulation<'_, A> {
     pub(super) fn crash(&mut self, now: Time, node: NodeId) {
+        self.upkeep.note_change(now);
         let phase = self.sites[node.index()].phase;
         self.sites[node.index()] =
             Site { phase: Phase::Idle, alive: false, ..self.sites[node.index()] };
@@ -39,7 +40,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         }
     }
 
-    /// The detector tells `observer`, if that one is still there to hear it.
+    /// The detector informs `observer`, if that one is alive.
     pub(super) fn suspect(&mut self, now: Time, observer: NodeId, suspect: NodeId) {
         if self.sites[observer.index()].alive {
             self.step(now, observer, Input::Suspect(suspect), None);

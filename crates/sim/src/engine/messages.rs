@@ -17,7 +17,10 @@ impl<A: Algorithm> Simulation<'_, A> {
         let arrival = departure.map(|at| self.links.arrival(at, from, to, &mut self.random));
         let id = self.recording.as_mut().map(|recording| recording.sends(arrival, from, to));
         match arrival {
-            Some(at) => self.queue.push(at, Event::Deliver { from, to, message }),
+            Some(at) => {
+                self.upkeep.pending += usize::from(message.is_upkeep());
+                self.queue.push(at, Event::Deliver { from, to, message });
+            }
             None => self.lose(now, &message, id),
         }
     }

@@ -1,4 +1,4 @@
-//! Suspicions of nodes that were alive: what breaks afterwards may be their doing.
+//! Suspicions of nodes that were alive: what breaks afterwards may be a consequence.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ struct Mistake {
     observer: NodeId,
     suspect: NodeId,
     at: Time,
-    /// Where the suspect stood.
+    /// What the suspect did.
     phase: Phase,
 }
 
@@ -52,7 +52,7 @@ impl Suspicions {
 }
 
 impl<A: Algorithm> Simulation<'_, A> {
-    /// Looks whether the step that `node` has just taken made it suspect somebody.
+    /// Looks whether the step that `node` has just taken made it suspect another node.
     #[inline]
     pub(super) fn note_suspicions(&mut self, now: Time, node: NodeId) {
         let Some(suspects) = self.nodes[node.index()].suspects() else { return };
@@ -71,5 +71,6 @@ impl<A: Algorithm> Simulation<'_, A> {
             }
         }
         known.clone_from(suspects);
+        self.upkeep.note_change(now);
     }
 }

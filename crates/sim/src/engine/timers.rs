@@ -1,4 +1,4 @@
-//! The timers that nodes set: each runs out once, unless it is set anew or cancelled first.
+//! The timers that nodes set: each runs out once, unless it is set again or cancelled first.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         self.timers.insert((node, tag), setting);
         // A tick is a microsecond to an algorithm: a unit is its second.
         let at = now + Time(after.as_micros() as u64);
+        self.upkeep.pending += usize::from(A::is_upkeep(tag));
         self.queue.push(at, Event::Timer { node, tag, setting });
     }
 

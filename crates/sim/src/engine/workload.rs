@@ -13,7 +13,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
     pub(super) fn start_workload(&mut self) {
         let setup = self.setup;
         match &setup.workload.arrivals {
-            // Whoever starts inside is the first of the series: the next asks after it has left.
+            // A node that starts inside is the first of the series: the next asks after it has left.
             Arrivals::Serial { .. } if setup.spec.start.holders().next().is_some() => {}
             Arrivals::Serial { .. } | Arrivals::Open { .. } => {
                 let pause = self.until_next_arrival();
@@ -53,7 +53,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         (from..self.setup.spec.nodes).map(NodeId).find(|&node| self.is_in_first_round(node))
     }
 
-    /// Whoever starts inside asks again after leaving.
+    /// A node that starts inside asks again after leaving.
     fn is_in_first_round(&self, node: NodeId) -> bool {
         !self.setup.spec.start.is_inside(node) && self.has_rounds(node)
     }
@@ -109,7 +109,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         self.step(now, node, Input::Request(claim), None);
     }
 
-    /// Whoever is inside is so no longer, by its will or by a crash.
+    /// A node is no longer inside, by a release or by a crash.
     pub(super) fn leave(&mut self, now: Time, node: NodeId) {
         let claim = self.claim_of(node);
         self.capacity.leave(node, &claim);

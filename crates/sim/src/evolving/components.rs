@@ -11,7 +11,7 @@ pub(super) struct Components {
     /// Lists of members, by root.
     first: Vec<u32>,
     next: Vec<u32>,
-    /// By root, whether somebody has learned something.
+    /// By root, whether a member has learned something.
     has_learned: Vec<bool>,
     touched: Vec<NodeId>,
     roots: Vec<u32>,
@@ -83,12 +83,12 @@ impl Components {
         }
     }
 
-    /// Somebody of a component has learned something.
+    /// A member of a component has learned something.
     pub(super) fn learn(&mut self, component: usize) {
         self.has_learned[self.roots[component] as usize] = true;
     }
 
-    /// Whether somebody of the component of `node` has.
+    /// Whether a member of the component of `node` has.
     pub(super) fn has_learned(&self, node: NodeId) -> bool {
         let mut root = node.index();
         while self.parent[root] as usize != root {

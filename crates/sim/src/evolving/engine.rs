@@ -19,12 +19,34 @@ use crate::monitor::{Capacity, Fences};
 /// No run goes beyond this instant: soon after it numbers end.
 const LAST: u64 = 1 << 62;
 
-/// Who listens, and who may stop the run.
+/// What a run may take, the same on every machine: about a minute, and about a gigabyte.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Nodes that meet, requests that they read, and 8 bytes of the labels that they share, over the
+    /// whole run.
+    work: u64,
+    /// Requests that the nodes of one component read at one instant. They may answer all of them.
+    read: u64,
+}
+
+impl Bounds {
+    const DEFAULT: Bounds = Bounds { work: 20_000_000_000, read: 1 << 27 };
+}
+
+/// Why an instant is not finished.
+enum Halt {
+    /// An invariant broke.
+    Violation(String),
+    /// A bound was passed, or the run was asked to stop.
+    End(End),
+}
+
+/// What observes a run or ends it early.
 #[derive(Default)]
 pub struct Hooks<'a> {
-    /// Hears of every instant, those included at which nothing happens.
+    /// Called with every instant, also with those at which nothing happens.
     pub observer: Option<&'a mut dyn FnMut(Snapshot)>,
-    /// Set from outside to stop.
+    /// Ends the run when it becomes true.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -33,7 +55,7 @@ pub fn run(algorithm: &str, setup: &Setup<'_>) -> Result<Report, SetupError> {
     run_observed(algorithm, setup, Hooks::default())
 }
 
-/// The same with somebody who listens.
+/// The same with hooks.
 pub fn run_observed(
     algorithm: &str,
     setup: &Setup<'_>,
@@ -63,7 +85,7 @@ pub fn run_observed(
     Ok(report)
 }
 
-/// What an application does next. Who leaves goes before who asks.
+/// What an application does next. Releases go before requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Act {
     Leave,
@@ -100,8 +122,10 @@ struct Engine<'a, 'g, 'h, R: Relabelling> {
     waiting: u64,
     /// The last instant at which anything changed.
     changed: u64,
-    /// The next instant that the observer has not heard of.
+    /// The next instant that the observer has not seen.
     unobserved: u64,
+    work: u64,
+    bounds: Bounds,
     report: Report,
 }
 
@@ -141,13 +165,16 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
             waiting: 0,
             changed: 0,
             unobserved: 0,
+            work: 0,
+            bounds: Bounds::DEFAULT,
             report: empty_report(),
         }
     }
 
     fn run(mut self) -> Report {
         let end = loop {
-            if self.is_stopped() {
+            // Looking at every instant would cost more than some instants do.
+            if self.report.instants.is_multiple_of(1024) && self.is_stopped() {
                 break End::Interrupted;
             }
             if self.acts.is_empty() && self.waiting == 0 {
@@ -158,15 +185,21 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
                 self.pass_quiet_laps(act);
             }
             let contact = self.timeline.next();
-            let Some(now) = act.into_iter().chain(contact).min() else { break self.dry() };
+            let Some(now) = act.into_iter().chain(contact).min() else {
+                break self.end_of_contacts();
+            };
             if let Some(end) = self.bound(now, act.is_some()) {
                 break end;
             }
             self.observe_until(now);
-            if let Err(what) = self.instant(now) {
-                self.report.violation = Some(what);
-                self.observe_until(now + 1);
-                break End::Violation;
+            match self.instant(now) {
+                Ok(()) => {}
+                Err(Halt::Violation(what)) => {
+                    self.report.violation = Some(what);
+                    self.observe_until(now + 1);
+                    break End::Violation;
+                }
+                Err(Halt::End(end)) => break end,
             }
             if self.setup.entries.is_some_and(|most| self.report.served.len() as u64 >= most) {
                 break End::Entries;
@@ -176,13 +209,11 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
     }
 
     fn is_stopped(&self) -> bool {
-        // Looking at every instant would cost more than some instants do.
-        self.report.instants.is_multiple_of(1024)
-            && self.hooks.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.hooks.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Why the run ends where no contact follows and no application acts.
-    fn dry(&self) -> End {
+    fn end_of_contacts(&self) -> End {
         if self.setup.graph.cycle().is_some() { End::Quiet } else { End::Graph }
     }
 
@@ -201,7 +232,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
     }
 
     /// After a whole lap that has changed nothing no other will, until an application acts at
-    /// `act`. The laps before that need not be gone through.
+    /// `act`. The laps before that can be skipped.
     fn pass_quiet_laps(&mut self, act: u64) {
         let graph = self.setup.graph;
         let (Some(cycle), Some(period)) = (graph.cycle(), graph.period()) else { return };
@@ -218,7 +249,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         }
     }
 
-    fn instant(&mut self, now: u64) -> Result<(), String> {
+    fn instant(&mut self, now: u64) -> Result<(), Halt> {
         self.report.instants += 1;
         self.report.last = now;
         self.report.contacts += self.timeline.advance(now);
@@ -232,9 +263,9 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         let (mut members, mut has_learned) = (Vec::new(), false);
         for component in 0..self.components.count() {
             self.components.members(component, &mut members);
-            let told = self.report.bytes;
+            let before = self.report.bytes;
             self.meet(now, &members)?;
-            if self.report.bytes > told {
+            if self.report.bytes > before {
                 self.components.learn(component);
                 has_learned = true;
             }
@@ -288,38 +319,49 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         self.changed = now;
     }
 
-    /// A component joins, applies its rules, joins again and looks once more.
-    fn meet(&mut self, now: u64, members: &[NodeId]) -> Result<(), String> {
+    /// A component joins, applies its rules, joins again and applies them once more.
+    fn meet(&mut self, now: u64, members: &[NodeId]) -> Result<(), Halt> {
         let is_new = self.join(members);
         if !is_new && !members.iter().any(|node| self.nodes[node.index()].is_dirty) {
             return Ok(()); // It looks as it did when it last applied its rules.
         }
-        let mut news = R::Gathered::default();
-        let mut speakers = 0;
-        for &id in members {
-            let node = &mut self.nodes[id.index()];
-            let applied = node.label.on_rules(&self.group, &node.known, &mut news);
-            speakers += u64::from(applied.has_spoken);
-            self.entered(now, id, applied.entered)?;
-        }
-        if speakers > 0 {
-            self.spread(members, &news, speakers);
-            let mut later = R::Gathered::default();
-            for &id in members {
-                let node = &mut self.nodes[id.index()];
-                let applied = node.label.on_rules(&self.group, &node.known, &mut later);
-                debug_assert!(!applied.has_spoken || self.setup.mutant.is_some());
-                self.entered(now, id, applied.entered)?;
-            }
+        let (news, with_news) = self.apply_rules(now, members)?;
+        if with_news > 0 {
+            self.spread(members, &news, with_news);
+            let (_, with_news) = self.apply_rules(now, members)?;
+            debug_assert!(with_news == 0 || self.setup.mutant.is_some());
         }
         self.changed = now;
         let bytes = self.nodes[members[0].index()].known.bytes();
+        self.work += members.len() as u64 + bytes / 8;
         let nodes = self.group.nodes.into();
         self.labels.seen(now, bytes, (self.uncollected)(self.report.requests, nodes));
         Ok(())
     }
 
-    /// Gives everybody what all have gathered. Returns whether anybody learned something.
+    /// Every node of a component applies its rules. Returns what they say, and how many of them say
+    /// something.
+    fn apply_rules(&mut self, now: u64, members: &[NodeId]) -> Result<(R::Gathered, u64), Halt> {
+        let mut news = R::Gathered::default();
+        let (mut with_news, mut read) = (0, 0);
+        for (number, &id) in members.iter().enumerate() {
+            let node = &mut self.nodes[id.index()];
+            let applied = node.label.on_rules(&self.group, &node.known, &mut news);
+            with_news += u64::from(applied.has_news);
+            read += applied.read;
+            self.entered(now, id, applied.entered)?;
+            if read > self.bounds.read || self.work + read > self.bounds.work {
+                return Err(Halt::End(End::TooMuchWork));
+            }
+            if number % 1024 == 1023 && self.is_stopped() {
+                return Err(Halt::End(End::Interrupted));
+            }
+        }
+        self.work += read;
+        Ok((news, with_news))
+    }
+
+    /// Gives all members what all have gathered. Returns whether any of them learned something.
     fn join(&mut self, members: &[NodeId]) -> bool {
         let known = |engine: &Self, node: NodeId| Arc::clone(&engine.nodes[node.index()].known);
         let first = known(self, members[0]);
@@ -337,7 +379,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         }
         let (bytes, all) = (all.bytes(), Arc::new(all));
         let mut is_new = false;
-        // Of those who share what they have gathered, what holds for one holds for the next.
+        // Members that share a label need one comparison only.
         let mut compared: Option<(Arc<R::Gathered>, bool)> = None;
         for &node in members {
             let theirs = std::mem::replace(&mut self.nodes[node.index()].known, Arc::clone(&all));
@@ -352,12 +394,12 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         is_new
     }
 
-    /// Everybody, who all know the same, joins what some of them have said.
-    fn spread(&mut self, members: &[NodeId], news: &R::Gathered, speakers: u64) {
+    /// All members, which know the same, join what some of them have added.
+    fn spread(&mut self, members: &[NodeId], news: &R::Gathered, with_news: u64) {
         let mut all = R::Gathered::clone(&self.nodes[members[0].index()].known);
         all.join(news);
-        // A single speaker knows what it has said.
-        let learners = members.len() as u64 - u64::from(speakers == 1);
+        // A single one with news knows it already.
+        let learners = members.len() as u64 - u64::from(with_news == 1);
         self.report.bytes += learners * all.bytes();
         let all = Arc::new(all);
         for node in members {
@@ -365,7 +407,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         }
     }
 
-    fn entered(&mut self, now: u64, node: NodeId, fence: Option<Fence>) -> Result<(), String> {
+    fn entered(&mut self, now: u64, node: NodeId, fence: Option<Fence>) -> Result<(), Halt> {
         let Some(fence) = fence else { return Ok(()) };
         let asked = self.nodes[node.index()].asked;
         self.report.served.push(Served { node, asked, entered: now, fence });
@@ -374,12 +416,13 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         self.acts.push(Reverse((leaves, Act::Leave, node)));
         let claim = Claim::single();
         let entered = self.capacity.enter(node, &claim);
-        entered
-            .and_then(|()| self.fences.grant(&claim, fence))
-            .map_err(|broken| format!("{}: {} at instant {now}", broken.invariant, broken.what))
+        entered.and_then(|()| self.fences.grant(&claim, fence)).map_err(|broken| {
+            let what = format!("{}: {} at instant {now}", broken.invariant, broken.what);
+            Halt::Violation(what)
+        })
     }
 
-    /// Tells the observer of the instants before `end`, as they look now.
+    /// Calls the observer with the instants before `end`, as they look now.
     fn observe_until(&mut self, end: u64) {
         let graph = self.setup.graph;
         let Some(observer) = &mut self.hooks.observer else { return };
@@ -442,5 +485,37 @@ fn empty_report() -> Report {
         largest_label: 0,
         labels: Vec::new(),
         violation: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_algorithms::relabelling::{EvolvingRicartAgrawala, Registered};
+    use catraca_topology::evolving::generate::{Shape, unchanging};
+
+    use super::*;
+    use crate::evolving::Workload;
+
+    /// Four neighbours that all ask at once, within these bounds.
+    fn run(bounds: Bounds) -> Report {
+        let graph = unchanging(4, Shape::Complete).unwrap();
+        let setup = Setup::new(&graph, Workload::once(NodeId::all(4).collect(), 0));
+        let create = EvolvingRicartAgrawala::new;
+        let mut engine = Engine::new(&setup, Hooks::default(), |_, _| 0, create);
+        engine.bounds = bounds;
+        engine.run()
+    }
+
+    #[test]
+    fn each_bound_ends_a_run_that_passes_it() {
+        let usual = run(Bounds::DEFAULT);
+        assert_eq!((usual.end, usual.served.len()), (End::Served, 4));
+        // Each of the four reads the four requests.
+        assert_eq!(run(Bounds { read: 16, ..Bounds::DEFAULT }), usual);
+        let too_many = run(Bounds { read: 15, ..Bounds::DEFAULT });
+        assert_eq!((too_many.end, too_many.served.len()), (End::TooMuchWork, 0));
+        let too_long = run(Bounds { work: 60, ..Bounds::DEFAULT });
+        assert_eq!(too_long.end, End::TooMuchWork);
+        assert!((1..4).contains(&too_long.served.len()), "{}", too_long.served.len());
     }
 }

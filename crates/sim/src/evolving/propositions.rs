@@ -26,17 +26,17 @@ pub const TOKEN: &str = "evolving-helary";
 /// What is put to the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proposition {
-    /// C1 is necessary for Ricart-Agrawala once somebody asks.
+    /// C1 is necessary for Ricart-Agrawala once a node asks.
     One,
-    /// The correction: who has no round trip to every node is not served.
+    /// The correction: a node without a round trip to every node is not served.
     RoundTrip,
-    /// Who asks alone and has its round trips is served.
+    /// A node that asks alone and has its round trips is served.
     LoneRoundTrip,
     /// C2 is sufficient for Ricart-Agrawala.
     Two,
     /// C3 is necessary for Hélary's algorithm.
     Three,
-    /// Who the token has no journey to is not served.
+    /// A node to which the token has no journey is not served.
     TokenJourney,
     /// C4 is sufficient for Hélary's algorithm.
     Four,
@@ -60,13 +60,13 @@ impl Proposition {
     /// What is claimed, as an implication.
     pub fn claim(self) -> &'static str {
         match self {
-            Proposition::One => "without C1 somebody who asks waits for ever",
+            Proposition::One => "without C1 a node that asks waits for ever",
             Proposition::RoundTrip => {
                 "without a round trip to every node a requester waits for ever"
             }
             Proposition::LoneRoundTrip => "with its round trips a lone requester is served",
             Proposition::Two => "with C2 everybody who asks is served",
-            Proposition::Three => "without C3 somebody who asks waits for ever",
+            Proposition::Three => "without C3 a node that asks waits for ever",
             Proposition::TokenJourney => {
                 "without a journey from the token a requester waits for ever"
             }
@@ -91,7 +91,7 @@ impl fmt::Display for Proposition {
     }
 }
 
-/// Which graphs and schedules are gone through.
+/// Which graphs and schedules are tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     /// How many nodes there are, 2 to 4.

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum End {
     /// Everybody who asked was served, and nobody will ask again.
     Served,
-    /// Nothing can change any more: who waits, waits for ever.
+    /// Nothing can change any more: nodes that wait, wait for ever.
     Quiet,
     /// The graph ended.
     Graph,
@@ -19,8 +19,10 @@ pub enum End {
     Entries,
     /// An invariant broke.
     Violation,
-    /// Somebody asked it to stop.
+    /// It was asked to stop.
     Interrupted,
+    /// Too many nodes and requests meet: the run would take hours, or all memory.
+    TooMuchWork,
 }
 
 /// An entry.
@@ -68,9 +70,9 @@ pub struct Report {
     pub wait_longest: u64,
     /// Contacts that began during the run.
     pub contacts: u64,
-    /// Contacts of components in which somebody learned something.
+    /// Contacts of components in which a node learned something.
     pub contacts_used: u64,
-    /// Bytes of labels that had to be told: for each node that learned something in a join, the
+    /// Bytes of labels that had to be sent: for each node that learned something in a join, the
     /// label that it then had.
     pub bytes: u64,
     /// The largest label, in bytes.

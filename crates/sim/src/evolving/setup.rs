@@ -116,7 +116,7 @@ pub enum SetupError {
         nodes: u32,
     },
     /// Nobody would be inside.
-    #[error("who enters must stay inside for at least one instant")]
+    #[error("a node that enters must stay inside for at least one instant")]
     NoHold,
     /// An instant that is no instant of any graph.
     #[error("instants beyond {MAX_INSTANT} are too late; count time in larger instants")]

@@ -12,7 +12,7 @@ pub(super) struct Timeline<'g> {
     is_in_cycle: bool,
     /// How much later than in the first lap everything happens.
     offset: u64,
-    /// The contacts of the present instant, and whether somebody has learned something by them.
+    /// The contacts of the present instant, and whether a node has learned something by them.
     present: Vec<(Contact, bool)>,
 }
 
@@ -81,7 +81,7 @@ impl<'g> Timeline<'g> {
         self.present.iter().map(|(contact, _)| (contact.a, contact.b))
     }
 
-    /// Notes that everybody of whom `has_learned` is true has learned something at this instant;
+    /// Notes that every node for which `has_learned` is true has learned something at this instant;
     /// returns how many contacts were of no use before.
     pub(super) fn used(&mut self, has_learned: impl Fn(NodeId) -> bool) -> u64 {
         let mut newly = 0;

@@ -16,7 +16,7 @@ const FREE: u32 = u32::MAX;
 pub(crate) struct Bypass {
     /// Fenwick tree over the places: how many waiting requests.
     counts: Vec<u32>,
-    /// The node whose request stands at each place, or FREE.
+    /// The node whose request is at each place, or FREE.
     owners: Vec<u32>,
     /// The place and the baseline of each node's request.
     requests: Vec<Request>,
@@ -122,7 +122,7 @@ impl Bypass {
         (served.wrapping_sub(request.baseline) as i32).max(0) as u32
     }
 
-    /// How many waiting requests stand before `place`.
+    /// How many waiting requests are before `place`.
     fn before(&self, place: usize) -> u32 {
         let (mut index, mut sum) = (place, 0u32);
         while index > 0 {

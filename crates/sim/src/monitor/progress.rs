@@ -1,7 +1,7 @@
 //! Nobody is left waiting when nothing more can happen.
 //!
-//! Requests that come from outside whatever the nodes do are nothing that a waiting node may have to
-//! wait for: a deadlock is one also while they keep coming.
+//! Requests that come from outside, whatever the nodes do, let no waiting node in; nor do the tests of a
+//! failure detector that cannot bring a suspicion any more. A deadlock is one also while they go on.
 //!
 //! Reference: S2, section 8.1 (absence of deadlock and starvation).
 
@@ -12,8 +12,8 @@ use super::Broken;
 /// How many waiting nodes a report names.
 const NAMED: usize = 8;
 
-/// What is broken when these nodes wait: nobody is inside, and no message, timer or suspicion is on
-/// its way.
+/// What is broken when these nodes wait: nobody is inside, and no message, timer or suspicion that
+/// could let one of them in will come.
 pub(crate) fn deadlock(mut waiting: impl Iterator<Item = NodeId>) -> Broken {
     let mut named: Vec<String> =
         waiting.by_ref().take(NAMED).map(|node| node.to_string()).collect();

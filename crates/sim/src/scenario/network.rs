@@ -38,12 +38,17 @@ impl Scenario {
         Clusters::build(&shape, nodes).map(Some).map_err(refused)
     }
 
+    /// The order of messages, if it is said.
+    pub fn order(&self) -> Result<Option<Order>, ScenarioError> {
+        self.one("network.order")
+    }
+
     pub(super) fn network(
         &self,
         spec: &Spec,
         clusters: Option<&Clusters>,
     ) -> Result<Network, ScenarioError> {
-        let order = match self.one("network.order")? {
+        let order = match self.order()? {
             Some(order) => order,
             None => Order::from(spec.entry()?.channels),
         };

@@ -21,7 +21,7 @@ pub struct Question {
 /// What shows that a condition holds, or that it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Witness {
-    /// There is no pair to speak of.
+    /// There is no pair to check.
     Nothing,
     /// It holds: a journey that shows it. For C1 and C2 of all pairs the one that arrives last.
     Journey(Journey),
@@ -30,12 +30,12 @@ pub enum Witness {
     /// It does not hold: there is no journey from the first to the second; perhaps one back.
     NoJourney(NodeId, NodeId, Option<Journey>),
     /// It does not hold: there is no round trip.
-    NoRoundTrip(Tour),
+    NoRoundTrip(BrokenTrip),
 }
 
 /// A round trip that stops halfway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tour {
+pub struct BrokenTrip {
     /// Who asks.
     pub requester: NodeId,
     /// Who cannot be asked, or cannot answer.
@@ -51,7 +51,7 @@ pub enum Truth {
     Holds(Witness),
     /// It does not.
     Fails(Witness),
-    /// It speaks of 'for ever', and the graph is finite.
+    /// It is about 'for ever', and the graph is finite.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ impl Truth {
 pub struct Conditions {
     /// Journeys both ways between every pair of nodes.
     pub c1: Truth,
-    /// Every pair of nodes is connected over time: however late one sets out, there is a journey.
+    /// Every pair of nodes is connected over time: there is a journey however late it starts.
     pub c2: Truth,
     /// A journey at least one way between any two who ask or have the token.
     pub c3: Truth,
@@ -89,7 +89,7 @@ pub struct Conditions {
 /// What a graph means for an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Somebody waits for ever, whatever else happens.
+    /// A node waits for ever, whatever else happens.
     MustFail,
     /// Everybody who asks gets in.
     WillWork,
@@ -103,17 +103,17 @@ pub struct Conclusion {
     /// What follows.
     pub verdict: Verdict,
     /// From what.
-    pub because: Standing,
+    pub because: Reason,
 }
 
 /// The condition that decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Reason {
     /// The sufficient condition holds (C2, C4).
     Sufficient,
     /// The necessary condition fails (the round trip, C3).
     Necessary,
-    /// The token cannot get to somebody who asks.
+    /// The token cannot get to a node that asks.
     TokenStays,
     /// One asks, once, and its round trip is there.
     Alone,
@@ -131,25 +131,25 @@ impl Conditions {
         parties.push(question.token);
         parties.sort_unstable();
         parties.dedup();
-        let judge = Judge { graph, journeys: Journeys::new(graph), from: question.from };
+        let decision = Decision { graph, journeys: Journeys::new(graph), from: question.from };
 
         let reach = Reachability::new(graph, all.clone(), question.from);
-        let (c1, c3) = (judge.both_ways(&reach), judge.one_way(&reach, &parties));
+        let (c1, c3) = (decision.both_ways(&reach), decision.one_way(&reach, &parties));
         drop(reach);
         let for_ever = Reachability::for_ever(graph, all);
         let (c2, c4) = match &for_ever {
             None => (Truth::Unknown, Truth::Unknown),
-            Some(reach) => (judge.for_ever(reach), judge.for_ever_among(reach, &parties)),
+            Some(reach) => (decision.for_ever(reach), decision.for_ever_among(reach, &parties)),
         };
         let requesters = question.requesters.clone();
         let trips = RoundTrips::new(graph, requesters, question.from, for_ever.as_ref());
         let round_trip = match trips.missing.first() {
-            Some(&(requester, node)) => judge.no_round_trip(requester, node),
-            None => judge.longest_round_trip(question),
+            Some(&(requester, node)) => decision.no_round_trip(requester, node),
+            None => decision.longest_round_trip(question),
         };
-        let token = judge.token(question);
+        let token = decision.token(question);
         let token_trip = match question.requesters[..] {
-            [requester] => Some(judge.round_trip(requester, question.token)),
+            [requester] => Some(decision.round_trip(requester, question.token)),
             _ => None,
         };
         Conditions { c1, c2, c3, c4, round_trip, token, token_trip }
@@ -157,8 +157,8 @@ impl Conditions {
 
     /// What follows for Ricart and Agrawala's algorithm.
     pub fn for_permission(&self) -> Conclusion {
-        let fails = self.round_trip.fails().then_some(Standing::Necessary);
-        // Who asks alone needs its round trip and no more.
+        let fails = self.round_trip.fails().then_some(Reason::Necessary);
+        // A node that asks alone needs its round trip and no more.
         let alone = self.token_trip.is_some();
         conclude(fails, &self.c2, alone)
     }
@@ -167,34 +167,32 @@ impl Conditions {
     pub fn for_token(&self) -> Conclusion {
         let trip = self.token_trip.as_ref();
         let fails = match () {
-            () if self.c3.fails() => Some(Standing::Necessary),
-            () if self.token.fails() || trip.is_some_and(Truth::fails) => {
-                Some(Standing::TokenStays)
-            }
+            () if self.c3.fails() => Some(Reason::Necessary),
+            () if self.token.fails() || trip.is_some_and(Truth::fails) => Some(Reason::TokenStays),
             () => None,
         };
         conclude(fails, &self.c4, trip.is_some())
     }
 }
 
-fn conclude(fails: Option<Standing>, sufficient: &Truth, alone: bool) -> Conclusion {
+fn conclude(fails: Option<Reason>, sufficient: &Truth, alone: bool) -> Conclusion {
     let (verdict, because) = match (fails, sufficient) {
         (Some(why), _) => (Verdict::MustFail, why),
-        (None, Truth::Holds(_)) => (Verdict::WillWork, Standing::Sufficient),
-        (None, _) if alone => (Verdict::WillWork, Standing::Alone),
-        (None, Truth::Unknown) => (Verdict::Depends, Standing::Undecided),
-        (None, Truth::Fails(_)) => (Verdict::Depends, Standing::Between),
+        (None, Truth::Holds(_)) => (Verdict::WillWork, Reason::Sufficient),
+        (None, _) if alone => (Verdict::WillWork, Reason::Alone),
+        (None, Truth::Unknown) => (Verdict::Depends, Reason::Undecided),
+        (None, Truth::Fails(_)) => (Verdict::Depends, Reason::Between),
     };
     Conclusion { verdict, because }
 }
 
-struct Judge<'g> {
+struct Decision<'g> {
     graph: &'g EvolvingGraph,
     journeys: Journeys<'g>,
     from: u64,
 }
 
-impl Judge<'_> {
+impl Decision<'_> {
     fn both_ways(&self, reach: &Reachability) -> Truth {
         match reach.missing(NodeId::all(self.graph.nodes())) {
             Some((from, to)) => self.no_journey(from, to, self.from),
@@ -275,13 +273,13 @@ impl Judge<'_> {
         let back = |out: &Journey| self.journeys.foremost_to(node, requester, out.arrival());
         match (out.as_ref().and_then(back), out) {
             (Some(back), Some(out)) => Truth::Holds(Witness::RoundTrip(out, back)),
-            (_, out) => Truth::Fails(Witness::NoRoundTrip(Tour { requester, node, out })),
+            (_, out) => Truth::Fails(Witness::NoRoundTrip(BrokenTrip { requester, node, out })),
         }
     }
 
     fn no_round_trip(&self, requester: NodeId, node: NodeId) -> Truth {
         let out = self.journeys.foremost_to(requester, node, self.from);
-        Truth::Fails(Witness::NoRoundTrip(Tour { requester, node, out }))
+        Truth::Fails(Witness::NoRoundTrip(BrokenTrip { requester, node, out }))
     }
 
     fn token(&self, question: &Question) -> Truth {
@@ -320,7 +318,7 @@ mod tests {
         let back = Journey { hops: vec![hop(1, 0, 5)] };
         assert_eq!(found.round_trip, Truth::Holds(Witness::RoundTrip(out, back)));
         assert_eq!((found.c2.clone(), found.c4.clone()), (Truth::Unknown, Truth::Unknown));
-        let works = Conclusion { verdict: Verdict::WillWork, because: Standing::Alone };
+        let works = Conclusion { verdict: Verdict::WillWork, because: Reason::Alone };
         assert_eq!((found.for_permission(), found.for_token()), (works, works));
     }
 
@@ -332,7 +330,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(out(&found.round_trip), (NodeId(1), true), "there and not back");
-        let fails = Conclusion { verdict: Verdict::MustFail, because: Standing::Necessary };
+        let fails = Conclusion { verdict: Verdict::MustFail, because: Reason::Necessary };
         assert_eq!(found.for_permission(), fails);
         assert_eq!(found.for_token().verdict, Verdict::WillWork, "the token is next door");
     }
@@ -341,7 +339,7 @@ mod tests {
     fn a_graph_that_repeats_decides_what_holds_for_ever() {
         let found = decide(&ERRATUM, Some(0), &[0, 1, 2]);
         assert!(found.c1.holds() && found.c2.holds() && found.c4.holds());
-        let works = Conclusion { verdict: Verdict::WillWork, because: Standing::Sufficient };
+        let works = Conclusion { verdict: Verdict::WillWork, because: Reason::Sufficient };
         assert_eq!((found.for_permission(), found.for_token()), (works, works));
         let found = decide(&ERRATUM, Some(3), &[0, 1]);
         assert!(found.c2.fails() && found.c4.holds(), "node 2 is met only once");
@@ -353,7 +351,7 @@ mod tests {
     fn several_requests_on_a_finite_graph_depend_on_the_schedule() {
         let found = decide(&[(0, 0, 1), (1, 1, 2), (2, 0, 1), (3, 1, 2)], None, &[0, 1]);
         assert!(found.round_trip.holds());
-        let depends = Conclusion { verdict: Verdict::Depends, because: Standing::Undecided };
+        let depends = Conclusion { verdict: Verdict::Depends, because: Reason::Undecided };
         assert_eq!((found.for_permission(), found.for_token()), (depends, depends));
     }
 
@@ -361,7 +359,7 @@ mod tests {
     fn a_token_that_cannot_come_makes_the_token_algorithm_fail_though_c3_holds() {
         let found = decide(&[(1, 1, 2), (2, 0, 1)], None, &[1, 2]);
         assert!(found.c3.holds() && found.token.fails());
-        let fails = Conclusion { verdict: Verdict::MustFail, because: Standing::TokenStays };
+        let fails = Conclusion { verdict: Verdict::MustFail, because: Reason::TokenStays };
         assert_eq!(found.for_token(), fails);
     }
 }

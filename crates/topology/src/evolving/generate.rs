@@ -140,7 +140,7 @@ pub struct Timetable {
     pub stops: u32,
     /// How many buses there are.
     pub buses: u32,
-    /// How many different stops each bus serves, one an instant, before it begins anew.
+    /// How many different stops each bus serves, one an instant, before it starts again.
     pub route: u32,
 }
 

@@ -12,7 +12,7 @@ use super::generate::MAX_STEPS;
 pub const MAX_GRAPH_NODES: u32 = 1_000_000;
 /// The most contacts that a graph may have: half a gigabyte of them.
 pub const MAX_CONTACTS: usize = 20_000_000;
-/// The last instant that can be spoken of, as an instant of a graph or by whoever asks about one.
+/// The last possible instant, of a graph or of a question about one.
 pub const MAX_INSTANT: u64 = 1 << 60;
 /// A journey may take a lap for each node; all these laps together are not longer.
 const MAX_LAPS: u64 = 1 << 62;
@@ -296,7 +296,7 @@ impl EvolvingGraph {
         Ok(self.with(contacts, last + 1, None))
     }
 
-    /// The cycle alone, as it is met by somebody who comes when it begins.
+    /// The cycle alone, as a node sees it from its first instant on.
     pub(crate) fn cycle_only(&self) -> Option<Self> {
         let cycle = self.cycle?;
         Some(self.with(self.lap().to_vec(), self.end, Some(cycle)))

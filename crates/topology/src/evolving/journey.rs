@@ -124,7 +124,7 @@ impl<'g> Journeys<'g> {
     }
 
     /// When everybody is reached from `source` by journeys that begin at `from` or later. Takes
-    /// time in proportion to the contacts; on a cycle, for each lap that still reaches somebody.
+    /// time in proportion to the contacts; on a cycle, for each lap that still reaches a new node.
     pub fn foremost(&self, source: NodeId, from: u64) -> Arrivals {
         self.foremost_until(source, from, |_| false)
     }

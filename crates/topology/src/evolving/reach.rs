@@ -1,4 +1,4 @@
-//! Who can reach whom, all pairs at once.
+//! Which node can reach which, all pairs at once.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -45,12 +45,12 @@ impl Reachability {
         Self::new(graph, NodeId::all(graph.nodes()).collect(), from)
     }
 
-    /// For ever: who reaches whom however late one sets out. None for a finite graph.
+    /// For ever: which node reaches which, however late the journey starts. None for a finite graph.
     pub fn for_ever(graph: &EvolvingGraph, sources: Vec<NodeId>) -> Option<Self> {
         Some(Self::watched(&graph.cycle_only()?, sources, &mut |_, _, _| {}))
     }
 
-    /// `newly` hears of every arrival: the node, the place of the source, the instant.
+    /// `newly` is called with every arrival: the node, the place of the source, the instant.
     fn watched(
         graph: &EvolvingGraph,
         sources: Vec<NodeId>,
@@ -110,7 +110,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Decides for every source and every node. `for_ever` says who of all nodes reaches whom on
+    /// Decides for every source and every node. `for_ever` says which of all nodes reaches which on
     /// the cycle.
     ///
     /// One sweep notes when each source arrives where; a second, backwards in time, finds the
@@ -193,7 +193,7 @@ impl Trips {
     }
 }
 
-/// What a traveller sees who comes at `from`.
+/// The graph from the instant `from` on.
 fn cut(graph: &EvolvingGraph, from: u64) -> Cow<'_, EvolvingGraph> {
     if from == 0 { Cow::Borrowed(graph) } else { Cow::Owned(graph.since(from)) }
 }

@@ -130,7 +130,7 @@ pub enum LineFault {
     /// A name that is none.
     #[error("the name '{0}' has more than {MAX_NAME} bytes; this is no trace")]
     LongName(String),
-    /// Not to be told from a line: what the whole is not.
+    /// An error of the whole file, not of one line.
     #[error("the trace {0}")]
     Graph(#[from] GraphError),
     /// Nothing in it.

@@ -17,7 +17,7 @@ const BITS: usize = u64::BITS as usize;
 /// The sets, and what is needed to spread them.
 pub(super) struct Sweep {
     sets: Vec<Rc<[u64]>>,
-    /// By node, who is a neighbour and until when. Those whose time is over are dropped in passing.
+    /// By node, its neighbours and until when. Those whose time is over are dropped when they are seen.
     neighbours: Vec<Vec<(NodeId, u64)>>,
     /// By node, the number of the search that has found it.
     found: Vec<u64>,
@@ -78,8 +78,9 @@ impl Sweep {
         }
     }
 
-    /// Spreads the sets through `contacts`, which are in the order of their first instants, and
-    /// tells whose set gets which source at which instant. Returns whether any did.
+    /// Spreads the sets through `contacts`, which are in the order of their first instants. Calls
+    /// `newly` with the node whose set gets a source, the source and the instant. Returns whether any
+    /// set did.
     pub(super) fn run(
         &mut self,
         contacts: &[Contact],

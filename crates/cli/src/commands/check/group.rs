@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use catraca_algorithms::{Spec, SpecError};
+use catraca_check::Network;
 use catraca_core::Claim;
-use catraca_sim::{KEYS, Key};
+use catraca_sim::{KEYS, Key, Order};
 use catraca_trace::{ClaimError, parse_claim};
 
 use crate::failure::Failure;
@@ -27,16 +28,25 @@ pub(super) struct Group {
     claims: Option<ClaimList>,
 }
 
-/// A search has no clock, no workload and no seed: only the group can be described.
+/// A search has no clock, no workload and no seed: only the group and the order of messages can be
+/// described.
 struct Explored;
+
+/// What a search can be told beyond what belongs to one algorithm.
+const GENERAL: [&str; 4] = ["nodes", "resources", "start", "network.order"];
 
 impl Choice for Explored {
     fn takes(key: &Key) -> bool {
-        PARTICULAR.contains(&key.path) || ["nodes", "resources", "start"].contains(&key.path)
+        PARTICULAR.contains(&key.path) || GENERAL.contains(&key.path)
     }
 
     fn default(key: &Key) -> Option<&'static str> {
         if key.path == "nodes" { Some(DEFAULT_NODES) } else { key.default }
+    }
+
+    /// `--order` was called `--network` here once.
+    fn old_flag(key: &Key) -> Option<&'static str> {
+        (key.path == "network.order").then_some("network")
     }
 }
 
@@ -68,6 +78,15 @@ impl Group {
         };
         let given = KEYS.iter().find(is_given).map(|key| key.flag);
         given.or_else(|| self.claims.is_some().then_some("claims"))
+    }
+
+    /// In which orders messages may arrive; those that the algorithm needs, if not given.
+    pub(super) fn network(&self) -> Result<Option<Network>, Failure> {
+        let order = self.said.scenario().order().map_err(|error| self.said.at_fault(error))?;
+        Ok(order.map(|order| match order {
+            Order::Fifo => Network::Fifo,
+            Order::Any => Network::Any,
+        }))
     }
 
     /// What is broken on purpose.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use catraca_core::NodeId;
 use catraca_topology::evolving::{
-    Conclusion, Conditions, EvolvingGraph, Question, Standing, Truth, Verdict, Witness,
+    Conclusion, Conditions, EvolvingGraph, Question, Reason, Truth, Verdict, Witness,
 };
 
 use super::info::MOST_ALL_PAIRS;
@@ -20,13 +20,13 @@ const MOST_TRIPS: u64 = 100_000_000;
 
 const EXAMPLES: &str = "\
 C1          journeys both ways between every pair of nodes
-C2          every pair is connected over time: however late one sets out, there is a journey
+C2          every pair is connected over time: there is a journey, however late it starts
 C3          a journey at least one way between any two who ask or have the token
 C4          any two who ask or have the token are connected over time
 round trip  from everybody who asks a journey to every node, and one back after it arrives
 token       a journey from the token to everybody who asks
 
-C2 and C4 speak of 'for ever': the trace needs a cycle, its own or by --repeat.";
+C2 and C4 are about 'for ever': the trace needs a cycle, its own or by --repeat.";
 
 /// Decides the conditions C1 to C4 of S1 and the round trip that corrects C1, each with a witness,
 /// and says for each algorithm what follows.
@@ -158,7 +158,7 @@ impl Arguments {
         let speaks_of_ever = |one: &&Condition| matches!(one, Condition::C2 | Condition::C4);
         match self.conditions.iter().find(speaks_of_ever) {
             Some(condition) if source.graph.cycle().is_none() => Err(Failure::input(format!(
-                "'{}', line {}: the trace ends with instant {}, and {} speaks of 'for ever'; say with --repeat \
+                "'{}', line {}: the trace ends with instant {}, and {} is about 'for ever'; say with --repeat \
                  that it repeats, or add a line 'cycle T' in Catraca's own format",
                 source.path().display(),
                 source.lines,
@@ -173,7 +173,7 @@ impl Arguments {
 fn truth(graph: &EvolvingGraph, truth: &Truth) -> (&'static str, String) {
     match truth {
         Truth::Unknown => {
-            ("?", "speaks of 'for ever', and the trace is finite; --repeat repeats it".to_string())
+            ("?", "is about 'for ever', and the trace is finite; --repeat repeats it".to_string())
         }
         Truth::Holds(witness) => ("holds", shown(graph, witness)),
         Truth::Fails(witness) => ("fails", shown(graph, witness)),
@@ -210,21 +210,19 @@ fn conclude(conclusion: Conclusion, sufficient: &str, necessary: &str) -> String
         Verdict::Depends => "depends on the schedule",
     };
     let why = match conclusion.because {
-        Standing::Sufficient => format!("{sufficient} holds, which suffices"),
-        Standing::Necessary if necessary == "C3" => {
-            "C3 fails: of two who ask, or have the token, neither can hear of the other".to_string()
+        Reason::Sufficient => format!("{sufficient} holds, which suffices"),
+        Reason::Necessary if necessary == "C3" => {
+            "C3 fails: between two nodes that ask or have the token there is no journey".to_string()
         }
-        Standing::Necessary => {
-            "somebody who asks has no round trip to every node, and waits for ever".to_string()
+        Reason::Necessary => {
+            "a node that asks has no round trip to every node, and waits for ever".to_string()
         }
-        Standing::TokenStays => {
-            "the token and somebody who asks for it cannot get together".to_string()
-        }
-        Standing::Alone => {
+        Reason::TokenStays => "the token cannot get to a node that asks for it".to_string(),
+        Reason::Alone => {
             "one node asks; if it asks once, it has the way out and back that it needs".to_string()
         }
-        Standing::Between => format!("{necessary} is there, as it must be, but {sufficient} fails"),
-        Standing::Undecided => {
+        Reason::Between => format!("{necessary} is there, as it must be, but {sufficient} fails"),
+        Reason::Undecided => {
             format!(
                 "{necessary} is there, as it must be; a finite trace cannot promise {sufficient}"
             )

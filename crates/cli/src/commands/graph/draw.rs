@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use catraca_core::Phase;
-use catraca_draw::{Meetings, Picture, StripNode, StripPanel, check_strip_size, meetings, strip};
+use catraca_draw::{
+    ContactChart, Picture, StripNode, StripPanel, check_strip_size, contact_chart, strip,
+};
 
 use super::trace::{Source, Trace};
 use crate::failure::Failure;
@@ -53,8 +55,8 @@ impl Arguments {
         }
         let picture = if self.chart {
             let title = source.title();
-            let chart = Meetings { title, graph, from, to, journeys: Vec::new() };
-            meetings(&chart).map_err(|error| Failure::input(format!("the trace {error}")))?
+            let chart = ContactChart { title, graph, from, to, journeys: Vec::new() };
+            contact_chart(&chart).map_err(|error| Failure::input(format!("the trace {error}")))?
         } else {
             snapshots(&source, from, to)?
         };

@@ -49,7 +49,7 @@ struct Drawn {
 
 #[derive(Subcommand)]
 enum Kind {
-    /// Every edge appears and vanishes by itself.
+    /// Every edge appears and disappears independently.
     EdgeMarkovian {
         #[command(flatten)]
         drawn: Drawn,
@@ -57,12 +57,12 @@ enum Kind {
         #[arg(long, value_name = "P", default_value = "0.02", allow_negative_numbers = true,
             value_parser = chance)]
         birth: f64,
-        /// The chance that a present edge is gone at the next instant.
+        /// The chance that a present edge disappears at the next instant.
         #[arg(long, value_name = "P", default_value = "0.5", allow_negative_numbers = true,
             value_parser = chance)]
         death: f64,
     },
-    /// Everybody walks about in a square, from place to place; who is near is a neighbour.
+    /// Nodes move in a square, from place to place; those that are near are neighbours.
     Waypoint {
         #[command(flatten)]
         drawn: Drawn,
@@ -74,7 +74,7 @@ enum Kind {
         #[arg(long, value_name = "D", default_value = "15", allow_negative_numbers = true,
             value_parser = length)]
         range: f64,
-        /// How far one walks in an instant.
+        /// How far a node moves in an instant.
         #[arg(long, value_name = "D", default_value = "3", allow_negative_numbers = true,
             value_parser = length)]
         speed: f64,

@@ -14,7 +14,7 @@ use crate::table::{grouped, number};
 /// Who reaches whom is a bit for each ordered pair: those of so many nodes have about 300 MB.
 pub(super) const MOST_ALL_PAIRS: u32 = 50_000;
 
-/// Tells what a trace is like: its size, its contacts, who reaches whom and how fast.
+/// Describes a trace: its size, its contacts, who reaches whom and how fast.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -102,7 +102,7 @@ fn print_reach(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
         )?;
     }
     if graph.cycle().is_none() {
-        writeln!(out, "for ever    not to be told of a finite trace; --repeat repeats it")?;
+        writeln!(out, "for ever    unknown for a finite trace; --repeat repeats it")?;
         return Ok(());
     }
     let all = NodeId::all(graph.nodes()).collect();

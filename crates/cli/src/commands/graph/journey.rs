@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use catraca_draw::{Meetings, meetings};
+use catraca_draw::{ContactChart, contact_chart};
 use catraca_topology::evolving::{Journey, Journeys};
 
 use super::trace::{Source, Trace};
@@ -63,7 +63,7 @@ impl Arguments {
             }
         }
         if let Err(error) = fastest {
-            writeln!(out, "fastest   not sought: with all laps on the way the trace {error}")?;
+            writeln!(out, "fastest   not computed: with all laps on the way the trace {error}")?;
         }
         match journeys.foremost_to(b, a, foremost.arrival()) {
             Some(back) => print(&source, "back", &back, &mut out)?,
@@ -92,8 +92,8 @@ impl Arguments {
         let to = drawn.iter().map(|(_, journey)| journey.arrival()).max().unwrap_or(self.from);
         let title = format!("{}: from {} to {}", source.title(), self.from_node, self.to_node);
         let from = self.from;
-        let chart = Meetings { title, graph: &source.graph, from, to, journeys: drawn };
-        meetings(&chart).map_err(|error| Failure::input(format!("the picture {error}")))
+        let chart = ContactChart { title, graph: &source.graph, from, to, journeys: drawn };
+        contact_chart(&chart).map_err(|error| Failure::input(format!("the picture {error}")))
     }
 }
 

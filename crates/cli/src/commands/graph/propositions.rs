@@ -18,10 +18,10 @@ use crate::{Outcome, interrupt, progress, value};
 /// Of a random graph the earliest arrivals are kept: so many have 16 MB.
 const MOST_ARRIVALS: u64 = 1_000_000;
 
-/// More graphs than this are not gone through in a day.
+/// More graphs than this cannot be tried in a day.
 const MOST_GRAPHS: u64 = 1 << 26;
 
-/// Puts the propositions of S1 to every graph with so many nodes and instants, or to random larger
+/// Checks the propositions of S1 on every graph with so many nodes and instants, or on random larger
 /// ones, and shows the smallest counterexample.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

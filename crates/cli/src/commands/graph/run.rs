@@ -89,7 +89,7 @@ impl Arguments {
     }
 }
 
-/// Runs one algorithm and keeps its first instants, if somebody wants them.
+/// Runs one algorithm and keeps its first instants, if they are wanted.
 pub(super) fn observed(
     name: &str,
     setup: &Setup<'_>,
@@ -216,7 +216,12 @@ fn print(source: &Source, reports: &[Report], out: &mut impl Write) -> Outcome {
         print_end(source, report, out)?;
     }
     let is_broken = reports.iter().any(|report| report.violation.is_some());
-    if is_broken { Err(Failure::Violation) } else { Ok(()) }
+    let gave_up = reports.iter().any(|report| report.end == End::TooMuchWork);
+    match (is_broken, gave_up) {
+        (true, _) => Err(Failure::Violation),
+        (false, true) => Err(Failure::GaveUp),
+        (false, false) => Ok(()),
+    }
 }
 
 fn print_end(source: &Source, report: &Report, out: &mut impl Write) -> Outcome {
@@ -232,6 +237,10 @@ fn print_end(source: &Source, report: &Report, out: &mut impl Write) -> Outcome 
         ),
         End::Violation => format!("broken at instant {last}"),
         End::Interrupted => "interrupted".to_string(),
+        End::TooMuchWork => format!(
+            "gave up at instant {last}: too many nodes and requests meet; let fewer ask \
+             (--requesters), or end the run earlier (--entries, --until)"
+        ),
     };
     writeln!(out, "{}: {end}", report.algorithm)?;
     if let Some(what) = &report.violation {

@@ -56,7 +56,7 @@ impl Facts {
         })
     }
 
-    /// Whether who asks at `from` has a journey to everybody and one back after it.
+    /// Whether a node that asks at `from` has a journey to everybody and one back after it.
     pub(super) fn has_round_trips(&self, requester: NodeId, from: u64) -> bool {
         self.all().all(|node| {
             let out = self.arrival(from, requester, node);

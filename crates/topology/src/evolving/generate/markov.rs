@@ -1,4 +1,4 @@
-//! Edge-Markovian graphs: every edge appears and vanishes by itself.
+//! Edge-Markovian graphs: every edge appears and disappears independently.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ pub struct EdgeMarkovian {
     pub instants: u64,
     /// The chance that an absent edge is there at the next instant, above 0.
     pub birth: f64,
-    /// The chance that a present edge is gone at the next instant, above 0.
+    /// The chance that a present edge disappears at the next instant, above 0.
     pub death: f64,
 }
 

@@ -18,7 +18,7 @@ pub struct Waypoints {
     pub side: f64,
     /// How far apart two may be to be neighbours, above 0.
     pub range: f64,
-    /// How far one walks in an instant.
+    /// How far a node moves in an instant.
     pub speed: f64,
 }
 
@@ -28,7 +28,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// One instant's walk. Whoever arrives sets out for another place at the next instant.
+    /// One instant's walk. A node that arrives starts for another place at the next instant.
     fn walk(&mut self, waypoints: &Waypoints, draw: &mut impl Draw) {
         let (dx, dy) = (self.goal.0 - self.at.0, self.goal.1 - self.at.1);
         let distance = libm::sqrt(dx * dx + dy * dy);

@@ -4,22 +4,22 @@ use catraca_core::Phase;
 
 use crate::svg::{INK, Point, Svg};
 
-/// What its circle tells of a node.
+/// What its circle shows of a node.
 #[derive(Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct NodeStyle {
     pub(crate) has_token: bool,
     pub(crate) phase: Phase,
     pub(crate) is_proxy: bool,
     pub(crate) is_crashed: bool,
 }
 
-impl Look {
+impl NodeStyle {
     /// An ordinary node in this phase.
     pub(crate) fn of(phase: Phase) -> Self {
-        Look { has_token: false, phase, is_proxy: false, is_crashed: false }
+        NodeStyle { has_token: false, phase, is_proxy: false, is_crashed: false }
     }
 
-    /// The inside of the circle tells where the token is, the ring what the application does.
+    /// The inside of the circle shows where the token is, the ring what the application does.
     pub(crate) fn draw(self, svg: &mut Svg, at: Point, radius: f64) {
         let (paper, ring, class) = match self.phase {
             Phase::Idle => ("#ffffff", format!(r#"stroke="{INK}" stroke-width="1.3""#), "idle"),

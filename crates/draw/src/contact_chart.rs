@@ -21,7 +21,7 @@ const CONTACT: &str = "#8c8c8c";
 
 /// What a contact chart shows.
 #[derive(Clone, Debug)]
-pub struct Meetings<'a> {
+pub struct ContactChart<'a> {
     /// What it shows.
     pub title: String,
     /// The graph.
@@ -35,7 +35,7 @@ pub struct Meetings<'a> {
 }
 
 /// Draws a line per node and a tick, or a line to the other node, for every contact.
-pub fn meetings(chart: &Meetings<'_>) -> Result<Picture, DrawError> {
+pub fn contact_chart(chart: &ContactChart<'_>) -> Result<Picture, DrawError> {
     let nodes = chart.graph.nodes();
     if nodes > MAX_NODES {
         return Err(DrawError::TooManyNodes { nodes, max: MAX_NODES });
@@ -80,7 +80,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(chart: &Meetings<'_>) -> Self {
+    fn new(chart: &ContactChart<'_>) -> Self {
         let nodes = chart.graph.nodes();
         let names = chart.graph.names().iter().map(|name| text_width(name, TEXT_SIZE));
         let left = MARGIN + names.fold(20.0, f64::max) + 12.0;
@@ -111,10 +111,10 @@ impl Layout {
         self.top + f64::from(self.nodes) * self.line
     }
 
-    fn draw_legend(&self, svg: &mut Svg, chart: &Meetings<'_>, is_joined: bool) {
+    fn draw_legend(&self, svg: &mut Svg, chart: &ContactChart<'_>, is_joined: bool) {
         let (mut x, y) = (MARGIN + 8.0, MARGIN + 42.0);
         if is_joined {
-            draw_meeting(svg, (x, y - 9.0), (x, y + 9.0), 3.0);
+            draw_contact(svg, (x, y - 9.0), (x, y + 9.0), 3.0);
         } else {
             svg.line(
                 (x, y - 6.0),
@@ -133,7 +133,7 @@ impl Layout {
         }
     }
 
-    fn draw_frame(&self, svg: &mut Svg, chart: &Meetings<'_>) {
+    fn draw_frame(&self, svg: &mut Svg, chart: &ContactChart<'_>) {
         let (from, to) = (self.from as f64, self.to as f64 + 1.0);
         let mut values = ticks::linear(from, to, (self.right() - self.left) / 60.0);
         values.retain(|value| value.fract() == 0.0 && *value < to);
@@ -168,7 +168,7 @@ impl Layout {
         svg.text((middle, self.bottom() + 38.0), "instant", TEXT_SIZE, style);
     }
 
-    /// Contacts that begin at one instant stand beside each other.
+    /// Contacts that begin at one instant are side by side.
     fn draw_joined(&self, svg: &mut Svg, contacts: &[Contact]) {
         for together in
             contacts.chunk_by(|one, next| one.from.max(self.from) == next.from.max(self.from))
@@ -180,7 +180,7 @@ impl Layout {
                 for node in [contact.a, contact.b] {
                     self.draw_stretch(svg, contact, node, x);
                 }
-                draw_meeting(svg, (x, self.y(contact.a)), (x, self.y(contact.b)), 3.0);
+                draw_contact(svg, (x, self.y(contact.a)), (x, self.y(contact.b)), 3.0);
             }
         }
     }
@@ -228,7 +228,7 @@ impl Layout {
     }
 }
 
-fn draw_meeting(svg: &mut Svg, one: Point, other: Point, radius: f64) {
+fn draw_contact(svg: &mut Svg, one: Point, other: Point, radius: f64) {
     svg.line(one, other, format_args!(r#"class="contact" stroke="{CONTACT}" stroke-width="1.3""#));
     for at in [one, other] {
         svg.circle(at, radius, format_args!(r#"fill="{INK}""#));
@@ -244,8 +244,8 @@ fn journey_style(index: usize) -> String {
 mod tests {
     use super::*;
 
-    fn chart(graph: &EvolvingGraph, to: u64) -> Meetings<'_> {
-        Meetings { title: "Buses".to_owned(), graph, from: 0, to, journeys: Vec::new() }
+    fn chart(graph: &EvolvingGraph, to: u64) -> ContactChart<'_> {
+        ContactChart { title: "Buses".to_owned(), graph, from: 0, to, journeys: Vec::new() }
     }
 
     fn count(picture: &Picture, part: &str) -> usize {
@@ -256,7 +256,7 @@ mod tests {
     fn every_contact_joins_two_lines_and_laps_are_drawn_out() {
         let contacts = vec![Contact::at(0, 0, 1), Contact::between(1, 2, 1, 2)];
         let graph = EvolvingGraph::numbered(3, contacts, 2, Some(1)).unwrap();
-        let picture = meetings(&chart(&graph, 6)).unwrap();
+        let picture = contact_chart(&chart(&graph, 6)).unwrap();
         assert_eq!(count(&picture, r#"class="line""#), 3);
         assert_eq!(count(&picture, r#"class="contact""#), 4 + 1, "and in the legend");
         assert_eq!(count(&picture, r#"class="lasts""#), 6);
@@ -270,7 +270,7 @@ mod tests {
         let hop = |from, to, at| Hop { from: NodeId(from), to: NodeId(to), at };
         let journey = Journey { hops: vec![hop(0, 1, 0), hop(1, 2, 2)] };
         let journeys = vec![("foremost".to_owned(), journey)];
-        let picture = meetings(&Meetings { journeys, ..chart(&graph, 2) }).unwrap();
+        let picture = contact_chart(&ContactChart { journeys, ..chart(&graph, 2) }).unwrap();
         assert_eq!(count(&picture, r#"class="journey""#), 1);
         assert_eq!(count(&picture, "<polygon"), 2, "an arrow a hop");
     }
@@ -279,7 +279,7 @@ mod tests {
     fn many_contacts_become_ticks() {
         let contacts = (0..1_000).map(|at| Contact::at(at, (at % 7) as u32, 7)).collect();
         let graph = EvolvingGraph::numbered(8, contacts, 999, None).unwrap();
-        let picture = meetings(&chart(&graph, 999)).unwrap();
+        let picture = contact_chart(&chart(&graph, 999)).unwrap();
         assert_eq!(count(&picture, r#"class="contact""#), 0);
         assert_eq!(count(&picture, r#"class="meets""#), 2_000);
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn too_many_nodes_are_refused() {
         let graph = EvolvingGraph::numbered(401, vec![Contact::at(0, 0, 1)], 0, None).unwrap();
-        let error = meetings(&chart(&graph, 0)).unwrap_err();
+        let error = contact_chart(&chart(&graph, 0)).unwrap_err();
         assert_eq!(error, DrawError::TooManyNodes { nodes: 401, max: 400 });
     }
 }

@@ -3,18 +3,18 @@
 use catraca_core::NodeId;
 use catraca_topology::Clusters;
 
-/// The clusters, and how patient a remote request has to be.
+/// The clusters, and how long a remote request can be overtaken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Teams {
+pub struct Config {
     /// Who is in which cluster, and the proxies.
     pub(crate) clusters: Clusters,
     /// How often in a row a local request may overtake a remote one.
     pub(crate) max_preempt: u32,
     /// How many hops a remote request looks for the end of the local queue.
-    pub(crate) patience: u32,
+    pub(crate) max_hops: u32,
 }
 
-impl Teams {
+impl Config {
     fn knows(&self, node: NodeId) -> bool {
         node.0 < self.clusters.nodes()
     }
@@ -25,7 +25,7 @@ impl Teams {
     }
 
     /// Whether `node` exists and is another one of the cluster of `me`.
-    pub(super) fn is_colleague(&self, me: NodeId, node: NodeId) -> bool {
+    pub(super) fn is_local(&self, me: NodeId, node: NodeId) -> bool {
         self.knows(node) && node != me && self.clusters.are_together(me, node)
     }
 }

@@ -12,7 +12,7 @@ use catraca_core::{Claim, Fence, Input, NodeId};
 use crate::record::{Outcome, Step};
 
 /// Watches a run as it is replayed.
-pub(crate) struct Watch {
+pub(crate) struct Monitor {
     /// What each node has asked for last.
     claims: Vec<Claim>,
     resources: Vec<Resource>,
@@ -27,22 +27,22 @@ struct Resource {
     last: Fence,
 }
 
-impl Watch {
+impl Monitor {
     pub(crate) fn new(spec: &Spec) -> Self {
         let free = Resource { holders: Vec::new(), last: Fence::NONE };
-        let mut watch = Watch {
+        let mut monitor = Monitor {
             claims: vec![Claim::single(); spec.nodes as usize],
             resources: vec![free; spec.resource_count() as usize],
             capacity: spec.capacity() as usize,
             fences: BTreeSet::new(),
         };
         for (node, claim) in spec.start.holders() {
-            watch.claims[node.index()] = claim.clone();
+            monitor.claims[node.index()] = claim.clone();
             for resource in claim.resources() {
-                watch.resources[resource.0 as usize].holders.push(node);
+                monitor.resources[resource.0 as usize].holders.push(node);
             }
         }
-        watch
+        monitor
     }
 
     /// A node has left, or has crashed.
@@ -74,7 +74,7 @@ impl Watch {
         wrong
     }
 
-    /// The first resource of the claim that has too many holders is told.
+    /// Returns the first resource of the claim that has too many holders.
     fn enter(&mut self, node: NodeId) -> Option<String> {
         let is_one_of_many = self.resources.len() > 1;
         let mut wrong = None;
@@ -134,39 +134,39 @@ mod tests {
         Step { input: Input::Release, outcomes: vec![], ..asks(node, &[0], 0) }
     }
 
-    fn watch(resources: u32) -> Watch {
+    fn monitor(resources: u32) -> Monitor {
         let mut spec = Spec::new("bouabdallah-laforest", 3);
         spec.resources = Some(resources);
-        Watch::new(&spec)
+        Monitor::new(&spec)
     }
 
     #[test]
     fn holders_of_different_resources_are_inside_together_and_those_of_one_are_not() {
-        let mut watch = watch(3);
-        assert_eq!(watch.step(&asks(0, &[0, 1], 1)), [""; 0]);
-        assert_eq!(watch.step(&asks(1, &[2], 1)), [""; 0]);
-        let wrong = watch.step(&asks(2, &[1, 2], 2));
+        let mut monitor = monitor(3);
+        assert_eq!(monitor.step(&asks(0, &[0, 1], 1)), [""; 0]);
+        assert_eq!(monitor.step(&asks(1, &[2], 1)), [""; 0]);
+        let wrong = monitor.step(&asks(2, &[1, 2], 2));
         assert_eq!(wrong, ["node 2 enters with resource 1 while node 0 has it"]);
     }
 
     #[test]
     fn fences_grow_for_each_resource_by_itself() {
-        let mut watch = watch(2);
-        assert_eq!(watch.step(&asks(0, &[0], 7)), [""; 0]);
-        watch.step(&leaves(0));
-        assert_eq!(watch.step(&asks(1, &[1], 3)), [""; 0]);
-        watch.step(&leaves(1));
-        assert_eq!(watch.step(&asks(2, &[0, 1], 5)), ["fence 5 comes after fence 7"]);
+        let mut monitor = monitor(2);
+        assert_eq!(monitor.step(&asks(0, &[0], 7)), [""; 0]);
+        monitor.step(&leaves(0));
+        assert_eq!(monitor.step(&asks(1, &[1], 3)), [""; 0]);
+        monitor.step(&leaves(1));
+        assert_eq!(monitor.step(&asks(2, &[0, 1], 5)), ["fence 5 comes after fence 7"]);
     }
 
     #[test]
     fn the_one_resource_has_one_holder_and_a_crash_frees_it() {
-        let mut watch = watch(1);
-        assert_eq!(watch.step(&asks(0, &[0], 1)), [""; 0]);
-        let wrong = watch.step(&asks(1, &[0], 2));
+        let mut monitor = monitor(1);
+        assert_eq!(monitor.step(&asks(0, &[0], 1)), [""; 0]);
+        let wrong = monitor.step(&asks(1, &[0], 2));
         assert_eq!(wrong, ["node 1 enters while node 0 is inside"]);
-        watch.leave(NodeId(0));
-        watch.leave(NodeId(1));
-        assert_eq!(watch.step(&asks(2, &[0], 3)), [""; 0]);
+        monitor.leave(NodeId(0));
+        monitor.leave(NodeId(1));
+        assert_eq!(monitor.step(&asks(2, &[0], 3)), [""; 0]);
     }
 }
