@@ -4,6 +4,9 @@
 //! seats of this member are delivered at once, messages to other members are given to the driver in
 //! order, and whoever has come to the end of waiting is collected in the [`Outputs`].
 
+mod crashes;
+mod creating;
+mod stepping;
 mod succession;
 
 use alloc::boxed::Box;
@@ -14,20 +17,22 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 use ahash::RandomState;
-use catraca_core::{Claim, Fence, NodeId, Start};
+use catraca_core::{Claim, Fence};
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{
-    Change, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage, Timer,
+    Change, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
 };
-use crate::kind::{Kind, Step, Stimulus, kind_of};
+use crate::kind::{Step, Stimulus};
 use crate::lock::mutants::{Mutant, Mutation};
-use crate::lock::{Admitted, Asker, Grant, Left, Lock, Owner, Rules, Set, Ticket};
+use crate::lock::{Asker, Grant, Left, Lock, Owner, Set, Ticket};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::returning::Returning;
 use crate::view::{Seating, View};
+use creating::Family;
+use stepping::Internal;
 pub use succession::{Held, HeldLock};
 
 /// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
@@ -91,32 +96,6 @@ pub struct Counts {
     pub messages: u64,
     /// Messages that came from them.
     pub arrived: u64,
-}
-
-/// The instances of one namespace with one layout.
-struct Family {
-    namespace: usize,
-    permits: u32,
-    seating: Seating,
-    /// Where the token begins, if the algorithm's tree grows from there.
-    root: NodeId,
-    rules: Rules,
-    /// Whether its algorithm wants to know who has crashed.
-    listens: bool,
-    kind: Box<dyn Kind>,
-}
-
-impl Clone for Family {
-    fn clone(&self) -> Self {
-        Family { kind: self.kind.boxed_clone(), ..*self }
-    }
-}
-
-/// A step between seats of this member that has yet to be made.
-#[derive(Clone, Debug)]
-enum Internal {
-    Deliver { seat: usize, from: NodeId, body: Box<[u8]> },
-    Release { seat: usize },
 }
 
 /// A part of the locks of one member.
@@ -413,22 +392,6 @@ impl Shard {
         }
     }
 
-    /// The detector takes `member` for crashed: the locks that listen go on without it.
-    pub fn suspect(&mut self, member: usize, out: &mut Outputs<'_>) {
-        self.suspects.push(member);
-        for index in self.listeners() {
-            self.tell_of_crash(index, member, out);
-        }
-    }
-
-    /// The others go on without this member: whoever waits here for locks that listen to the
-    /// detector is refused.
-    pub fn exclude(&mut self, why: &Refusal, out: &mut Outputs<'_>) {
-        for index in self.listeners() {
-            self.refuse_all(index, why, out);
-        }
-    }
-
     /// Refuses everybody who waits for a lock.
     fn refuse_all(&mut self, index: LockIndex, why: &Refusal, out: &mut Outputs<'_>) {
         let lock = &mut self.locks[index.0 as usize];
@@ -438,31 +401,6 @@ impl Shard {
             let place = Place { shard: out.shard, lock: index, ticket };
             let outcome = Outcome::Refused(Box::new(why.clone()));
             out.settled.push(Settled { place, request: waiter.asker.request, outcome });
-        }
-    }
-
-    /// Whether the others may take the lock at `place` for free because of what a detector says.
-    pub fn listens(&self, place: Place) -> bool {
-        let lock = &self.locks[place.lock.0 as usize];
-        self.families[usize::from(lock.kind)].listens
-    }
-
-    /// The locks whose algorithms want to know who has crashed.
-    fn listeners(&self) -> Vec<LockIndex> {
-        let families = &self.families;
-        let listens = |(_, lock): &(u32, &Lock)| families[usize::from(lock.kind)].listens;
-        self.indexed().filter(listens).map(|(index, _)| LockIndex(index)).collect()
-    }
-
-    fn tell_of_crash(&mut self, index: LockIndex, member: usize, out: &mut Outputs<'_>) {
-        let lock = &self.locks[index.0 as usize];
-        let seating = Seating { home: lock.home, ..self.families[usize::from(lock.kind)].seating };
-        let seats = 0..seating.seats as usize;
-        for own in seats.clone() {
-            for crashed in seats.clone() {
-                let stimulus = Stimulus::Suspect(seating.node(member, crashed));
-                self.drive(index, own, stimulus, &mut None, out);
-            }
         }
     }
 
@@ -515,211 +453,6 @@ impl Shard {
             lock.permits != key.permits && &*lock.name == key.name && lock.is_used_here()
         };
         self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
-    }
-
-    #[cold]
-    fn create(
-        &mut self,
-        key: Key<'_>,
-        hash: u64,
-        out: &mut Outputs<'_>,
-    ) -> Result<LockIndex, Refusal> {
-        let view = Arc::clone(&self.view);
-        let namespace = view.namespace(key.name);
-        let home = view.home(key.name);
-        let seating = view.seating(namespace, key.permits, home);
-        let start = self.held.start(key, &view, seating);
-        let family = self.family(namespace, key, seating, &start)?;
-        let slots = self.slots(family, seating, &start);
-        let lock = Lock::new(key.name, key.permits, family as u16, home as u16, slots);
-        let index = match self.free.pop() {
-            Some(free) => {
-                self.locks[free as usize] = lock;
-                free
-            }
-            None => {
-                self.locks.push(lock);
-                self.locks.len() as u32 - 1
-            }
-        };
-        let (locks, hasher) = (&self.locks, &self.hasher);
-        let hash_of = |&index: &u32| hasher.hash_one(&*locks[index as usize].name);
-        self.table.insert_unique(hash, index, hash_of);
-        self.start(LockIndex(index), out);
-        Ok(LockIndex(index))
-    }
-
-    /// New instances for all seats of this member.
-    fn slots(
-        &mut self,
-        family: usize,
-        seating: Seating,
-        start: &Start,
-    ) -> impl Iterator<Item = crate::kind::Slot> + use<'_> {
-        let (me, kind) = (self.view.me, &mut self.families[family].kind);
-        let slots: Vec<_> = (0..seating.seats as usize)
-            .map(|seat| kind.create(seating.node(me, seat), start))
-            .collect();
-        slots.into_iter()
-    }
-
-    /// Lets the instances of a lock start, and tells them who has crashed.
-    fn start(&mut self, index: LockIndex, out: &mut Outputs<'_>) {
-        for seat in 0..self.locks[index.0 as usize].seats() {
-            self.step_seat(index, seat, Stimulus::Start, &mut None, out);
-        }
-        self.go_on(index, &mut None, out);
-        if self.families[usize::from(self.locks[index.0 as usize].kind)].listens {
-            for crashed in self.suspects.clone() {
-                self.tell_of_crash(index, crashed, out);
-            }
-        }
-    }
-
-    /// The instances with this layout. Where the group looks the same from every home, all homes
-    /// share one; where it looks the same wherever the token begins, so do all starts.
-    fn family(
-        &mut self,
-        namespace: usize,
-        key: Key<'_>,
-        seating: Seating,
-        start: &Start,
-    ) -> Result<usize, Refusal> {
-        let permits = key.permits;
-        let has_tree = self.view.has_tree(namespace, permits);
-        let root = if has_tree { start.token() } else { NodeId(0) };
-        let spec = self.view.spec(namespace, permits, seating).starting(Start::token_at(root));
-        let home = if spec.clusters.is_some() { seating.home } else { 0 };
-        let seating = Seating { home, ..seating };
-        let is_it = |family: &Family| {
-            (family.namespace, family.permits) == (namespace, permits)
-                && (family.seating, family.root) == (seating, root)
-        };
-        if let Some(known) = self.families.iter().position(is_it) {
-            return Ok(known);
-        }
-        let seats = |_| Refusal::Seats { name: key.name.to_string(), permits };
-        let kind = kind_of(&spec).map_err(seats)?;
-        let sets = self.view.knows_sets(namespace, permits);
-        let (handovers, rounds) = (self.handovers, self.rounds);
-        let rules = Rules { epoch: self.view.epoch, handovers, rounds, sets };
-        let listens = self.view.listens(namespace, permits);
-        self.families.push(Family { namespace, permits, seating, root, rules, listens, kind });
-        Ok(self.families.len() - 1)
-    }
-
-    /// Lets a seat step, and everything here that follows from it.
-    #[inline]
-    fn drive(
-        &mut self,
-        index: LockIndex,
-        seat: usize,
-        stimulus: Stimulus<'_>,
-        newcomer: &mut Option<(Ticket, Asker)>,
-        out: &mut Outputs<'_>,
-    ) {
-        self.step_seat(index, seat, stimulus, newcomer, out);
-        self.go_on(index, newcomer, out);
-    }
-
-    /// Everything that is to be done at a lock of this member.
-    #[inline]
-    fn go_on(
-        &mut self,
-        index: LockIndex,
-        newcomer: &mut Option<(Ticket, Asker)>,
-        out: &mut Outputs<'_>,
-    ) {
-        loop {
-            while let Some(internal) = self.internal.pop_front() {
-                match internal {
-                    Internal::Deliver { seat, from, body } => {
-                        let stimulus = Stimulus::Deliver { from, bytes: &body };
-                        self.step_seat(index, seat, stimulus, newcomer, out);
-                    }
-                    Internal::Release { seat } => {
-                        self.step_seat(index, seat, Stimulus::Release, newcomer, out);
-                    }
-                }
-            }
-            let lock = &mut self.locks[index.0 as usize];
-            let rules = self.families[usize::from(lock.kind)].rules;
-            let Some((seat, claim)) = lock.next_request(rules) else { break };
-            self.step_seat(index, seat, Stimulus::Request(claim), newcomer, out);
-        }
-    }
-
-    #[inline]
-    fn step_seat(
-        &mut self,
-        index: LockIndex,
-        seat: usize,
-        stimulus: Stimulus<'_>,
-        newcomer: &mut Option<(Ticket, Asker)>,
-        out: &mut Outputs<'_>,
-    ) {
-        let lock = &mut self.locks[index.0 as usize];
-        let family = &mut self.families[usize::from(lock.kind)];
-        let Some(slot) = lock.slot(seat) else { return };
-        family.kind.step(slot, stimulus, &mut self.step);
-        let seating = Seating { home: lock.home, ..family.seating };
-        for sent in &self.step.sent {
-            let body = &self.step.bytes[sent.start..sent.end];
-            match seating.place(sent.to) {
-                Some((member, receiver)) if member == self.view.me => {
-                    let from = seating.node(member, seat);
-                    let (seat, body) = (receiver, body.into());
-                    self.internal.push_back(Internal::Deliver { seat, from, body });
-                }
-                Some((member, _)) => {
-                    let key = Key { name: &lock.name, permits: lock.permits };
-                    let (epoch, to) = (self.view.epoch, sent.to);
-                    let from = seating.node(self.view.me, seat);
-                    out.driver.send(member, StepMessage { epoch, key, from, to, body });
-                    out.sent_to |= 1 << member;
-                    self.counts.messages += 1;
-                }
-                None => out.anomalies.push("a message is for a node that does not exist"),
-            }
-        }
-        for &(tag, after) in &self.step.timers {
-            let timer = SeatTimer { epoch: self.view.epoch, lock: index, seat: seat as u16, tag };
-            out.driver.set_timer(Timer::Seat(out.shard, timer), after);
-        }
-        out.anomalies.extend(self.step.anomalies.iter().copied());
-        if let Some(number) = self.step.granted {
-            let (rules, driver) = (family.rules, &mut out.driver);
-            let admitted = match self.mutation {
-                None => lock.admit(seat, number, rules, newcomer, || driver.now()),
-                Some(it) => it.admit(lock, seat, number, rules, newcomer, driver.now()),
-            };
-            match admitted {
-                Admitted::Client(grant) => self.grant(index, grant, out),
-                Admitted::Nobody => self.internal.push_back(Internal::Release { seat }),
-                Admitted::Exhausted => self.exhausted(index, seat, newcomer, out),
-                Admitted::Unasked => out.anomalies.push("a grant came that was not asked for"),
-            }
-        }
-    }
-
-    /// The numbers of a lock are used up: everybody who waits is told so, and the group gets the
-    /// lock back.
-    #[cold]
-    fn exhausted(
-        &mut self,
-        index: LockIndex,
-        seat: usize,
-        newcomer: &mut Option<(Ticket, Asker)>,
-        out: &mut Outputs<'_>,
-    ) {
-        self.internal.push_back(Internal::Release { seat });
-        let why = Refusal::Exhausted(self.locks[index.0 as usize].name.to_string());
-        if let Some((ticket, asker)) = newcomer.take() {
-            let place = Place { shard: out.shard, lock: index, ticket };
-            let outcome = Outcome::Refused(Box::new(why.clone()));
-            out.settled.push(Settled { place, request: asker.request, outcome });
-        }
-        self.refuse_all(index, &why, out);
     }
 }
 

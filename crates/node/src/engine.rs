@@ -6,7 +6,10 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
+mod links;
 mod parts;
+mod programs;
+mod serving;
 mod shards;
 
 use std::collections::HashMap;
@@ -17,60 +20,19 @@ use std::task::{Poll, Waker};
 use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
-    Ask, Asked, Health, Key, LinkStatus, Outcome, Output, Outputs, Owner, Page, PeerMessage, Place,
-    Progress, Query, Refusal, RequestId, Service, Settled, Status, StepMessage, Time, Timer, View,
-    Who,
+    Ask, Asked, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Refusal,
+    RequestId, Service, Settled, StepMessage, Timer, View, Who,
 };
 use tokio::sync::{Notify, oneshot};
 
+use self::links::Links;
 use self::parts::Parts;
+use self::programs::Program;
 use self::shards::Shards;
-use crate::link::{Health as LinkHealth, Link, LinkError};
+use crate::link::{Link, LinkError};
 use crate::mutex::hold;
 use crate::native::Outbox;
 use crate::timers::Timers;
-
-/// The links, by member; nothing at one's own place.
-pub(crate) struct Links(Vec<Option<Link>>);
-
-impl Links {
-    pub(crate) fn to(&self, member: usize) -> Option<&Link> {
-        self.0.get(member)?.as_ref()
-    }
-
-    /// Sends off what was put behind for the members whose bits are set.
-    fn flush(&self, members: u64) {
-        for link in self.of(members) {
-            link.flush();
-        }
-    }
-
-    /// The links to the members whose bits are set.
-    fn of(&self, mut members: u64) -> impl Iterator<Item = &Link> {
-        let member = move || {
-            let member = members.trailing_zeros() as usize;
-            members &= members.wrapping_sub(1);
-            (member < u64::BITS as usize).then_some(member)
-        };
-        std::iter::from_fn(member).filter_map(|member| self.to(member))
-    }
-
-    /// The members that take no messages any more, one bit each.
-    #[inline]
-    fn full(&self) -> u64 {
-        let links = self.0.iter().enumerate();
-        let is_full = |link: &Option<Link>| link.as_ref().is_some_and(Link::is_full);
-        links.fold(0, |full, (member, link)| full | u64::from(is_full(link)) << member)
-    }
-}
-
-/// A request of the program itself, while somebody waits for it or holds what it was granted.
-#[derive(Default)]
-struct Program {
-    waker: Option<Waker>,
-    result: Option<Result<Vec<u64>, Refusal>>,
-    is_lost: bool,
-}
 
 /// Limits of one member.
 #[derive(Clone, Copy, Debug)]
@@ -329,113 +291,6 @@ impl Engine {
         self.settle(woken, outputs);
     }
 
-    // The service.
-
-    /// Gives the service an input, and does what follows.
-    pub(crate) fn serve<T>(
-        &self,
-        input: impl FnOnce(&mut Service, &mut Parts<'_>, &mut Vec<Output>) -> T,
-    ) -> T {
-        let mut parts = Parts::new(self);
-        let mut out = Vec::new();
-        let mut woken = Vec::new();
-        let mut service = hold(&self.service);
-        let done = input(&mut service, &mut parts, &mut out);
-        for output in out {
-            self.carry_out(output, &mut parts.sent_to, &mut woken);
-        }
-        drop(service);
-        self.send_departing();
-        self.links.flush(parts.sent_to);
-        woken.into_iter().chain(parts.woken).for_each(Waker::wake);
-        for what in parts.anomalies {
-            self.note(what);
-        }
-        done
-    }
-
-    /// Does what the service asks for. This is under its mutex, so that everybody is told in the
-    /// order in which things happened.
-    fn carry_out(&self, output: Output, sent_to: &mut u64, woken: &mut Vec<Waker>) {
-        let epoch = self.view.epoch;
-        match output {
-            Output::Ask(member, number, question) => {
-                self.send(member, PeerMessage::Ask { epoch, number, question }, sent_to);
-            }
-            Output::Answer(member, number, answer) => {
-                self.send(member, PeerMessage::Answer { epoch, number, answer }, sent_to);
-            }
-            Output::Detect(member, body) => {
-                self.send(member, PeerMessage::Detector { epoch, body: &body }, sent_to);
-            }
-            Output::Notice(owner, notice) => {
-                if let Some(outbox) = hold(&self.outboxes).get(&owner) {
-                    outbox.push(crate::native::message(notice));
-                }
-            }
-            Output::Settled(id, result) => {
-                let mut programs = hold(&self.programs);
-                let program = programs.entry(id).or_default();
-                program.result = Some(result);
-                woken.extend(program.waker.take());
-            }
-            Output::Lost(id) => {
-                hold(&self.programs).entry(id).or_default().is_lost = true;
-                self.losses.notify_waiters();
-            }
-            Output::Page(asker, page) => {
-                if let Some(waiting) = hold(&self.pages).remove(&asker) {
-                    // Whoever asked may be gone.
-                    let _ = waiting.send(page);
-                }
-            }
-            Output::Ready => {
-                tracing::info!("all members have been connected: locks are granted");
-                self.is_ready.store(true, Ordering::Release);
-                self.readiness.notify_waiters();
-            }
-            Output::Expelled(why) => {
-                tracing::error!(why, "this node grants nothing");
-                self.readiness.notify_waiters();
-            }
-            Output::Suspected(member) => {
-                let member = &self.view.members[member].name;
-                tracing::warn!(%member, "does not answer, and is taken for crashed");
-            }
-            Output::Excluded(by) => {
-                let by = &self.view.members[by].name;
-                tracing::error!(%by, "this node is taken for crashed; its locks in namespaces with robust-k are lost");
-                self.is_excluded.store(true, Ordering::SeqCst);
-                self.losses.notify_waiters();
-            }
-            Output::Anomaly(what) => self.note(what),
-        }
-    }
-
-    /// Puts a message behind those for a member.
-    fn send(&self, member: usize, message: PeerMessage<'_>, sent_to: &mut u64) {
-        let Some(link) = self.links.to(member) else { return };
-        match link.push(message) {
-            Ok(()) => *sent_to |= 1 << member,
-            Err(error) => tracing::error!(%error, "a message is too long to be sent"),
-        }
-    }
-
-    /// There is a new connection to another member.
-    pub(crate) fn connected(&self, member: usize, incarnation: u64) {
-        self.serve(|service, parts, out| service.link_up(member, incarnation, parts, out));
-    }
-
-    /// The connection to another member is gone.
-    pub(crate) fn disconnected(&self, member: usize) {
-        self.serve(|service, parts, out| service.link_down(member, parts, out));
-    }
-
-    /// Another member has said that this one does not belong to the group any more.
-    pub(crate) fn expel(&self, why: &str) {
-        self.serve(|service, parts, out| service.expel(why, parts, out));
-    }
-
     /// Whether the member grants locks.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
@@ -503,82 +358,6 @@ impl Engine {
         hold(&self.outboxes).values().cloned().collect()
     }
 
-    // Requests of the program itself that the service knows.
-
-    /// What has become of a request of the program itself.
-    pub(crate) fn poll_program(
-        &self,
-        id: RequestId,
-        waker: &Waker,
-    ) -> Poll<Result<Vec<u64>, Refusal>> {
-        let mut programs = hold(&self.programs);
-        let program = programs.entry(id).or_default();
-        match program.result.take() {
-            Some(Ok(fences)) => Poll::Ready(Ok(fences)),
-            Some(Err(why)) => {
-                programs.remove(&id);
-                Poll::Ready(Err(why))
-            }
-            None => {
-                let old = program.waker.replace(waker.clone());
-                drop(programs);
-                drop(old);
-                Poll::Pending
-            }
-        }
-    }
-
-    /// Takes a request of the program itself back, or releases what it was granted.
-    pub(crate) fn release_program(&self, id: RequestId) {
-        self.serve(|service, parts, out| service.release(id, parts, out));
-        let old = hold(&self.programs).remove(&id);
-        drop(old);
-    }
-
-    pub(crate) fn is_lost(&self, id: RequestId) -> bool {
-        hold(&self.programs).get(&id).is_some_and(|program| program.is_lost)
-    }
-
-    // Sessions, lists and status.
-
-    /// The notices of a session go there from now on. Returns where they went before.
-    pub(crate) fn attach(&self, owner: Owner, outbox: Arc<Outbox>) -> Option<Arc<Outbox>> {
-        hold(&self.outboxes).insert(owner, outbox)
-    }
-
-    /// A connection is gone, and with it where the notices of a session went, unless the client has
-    /// come back over another connection.
-    pub(crate) fn detach(&self, owner: Owner, outbox: &Arc<Outbox>) {
-        let mut outboxes = hold(&self.outboxes);
-        if !outboxes.get(&owner).is_some_and(|present| Arc::ptr_eq(present, outbox)) {
-            return;
-        }
-        outboxes.remove(&owner);
-        drop(outboxes);
-        self.serve(|service, parts, out| service.disconnect(owner, parts, out));
-    }
-
-    /// Asks for a page of who holds and who waits.
-    pub(crate) fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let asker = self.last_page.fetch_add(1, Ordering::Relaxed);
-        let (tell, page) = oneshot::channel();
-        hold(&self.pages).insert(asker, tell);
-        self.serve(|service, parts, out| service.list(asker, query, parts, out));
-        page
-    }
-
-    /// How this member is doing.
-    pub(crate) fn status(&self) -> Status {
-        let now = clock::now();
-        let mut links = |member: usize| {
-            let health = self.links.to(member).map(Link::health);
-            health.map_or(LinkStatus::Itself, |health| link_status(health, now))
-        };
-        let anomalies = self.anomalies.load(Ordering::Relaxed);
-        let health = Health { group: &self.group, links: &mut links, anomalies };
-        self.serve(|service, parts, _| service.status(health, parts))
-    }
-
     /// The part of a shard that tests look at.
     #[cfg(test)]
     pub(crate) fn with_shard<T>(
@@ -587,15 +366,6 @@ impl Engine {
         look: impl FnOnce(&mut catraca_group::Shard) -> T,
     ) -> T {
         self.shards.step(self.shards.of(key).0, |cell| look(&mut cell.shard))
-    }
-}
-
-fn link_status(health: LinkHealth, now: Time) -> LinkStatus {
-    match health {
-        LinkHealth::Never => LinkStatus::Connecting,
-        LinkHealth::Up(since) => LinkStatus::Up(now.millis_since(since)),
-        LinkHealth::Down(since, why) => LinkStatus::Down(now.millis_since(since), why),
-        LinkHealth::Refused(why) => LinkStatus::Refused(why),
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use catraca_core::TimerTag;
+use catraca_core::{NodeId, TimerTag};
 
 use super::*;
 use crate::testing::{Recorder, Sent};

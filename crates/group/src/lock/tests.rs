@@ -1,0 +1,195 @@
+//! A lock with its queue and its seats, step by step.
+
+use alloc::vec::Vec;
+
+use catraca_algorithms::Spec;
+use catraca_core::{NodeId, ResourceId, Start};
+
+use super::*;
+use crate::kind::kind_of;
+
+const RULES: Rules = Rules { epoch: Epoch(1), handovers: 2, rounds: 1, sets: false };
+const SETS: Rules = Rules { epoch: Epoch(1), handovers: 2, rounds: 1, sets: true };
+
+fn lock(seats: u32) -> Lock {
+    let mut kind = kind_of(&Spec::new("naimi-trehel", 8)).unwrap();
+    Lock::new("a", 1, 0, 0, (0..seats).map(|seat| kind.create(NodeId(seat), &Start::idle())))
+}
+
+fn asker(set: Option<Box<Set>>) -> Asker {
+    Asker { owner: Owner::PROGRAM, request: None, set }
+}
+
+fn now() -> Time {
+    Time(0)
+}
+
+fn want(lock: &mut Lock, ticket: Ticket, resources: &[u32]) {
+    let claim = claim(resources);
+    lock.join(ticket, asker(Some(Box::new(Set { names: Box::default(), claim }))), now());
+}
+
+fn claim(resources: &[u32]) -> Claim {
+    Claim::of(resources.iter().copied().map(ResourceId))
+}
+
+fn join(lock: &mut Lock, tickets: impl IntoIterator<Item = Ticket>) {
+    for ticket in tickets {
+        lock.join(ticket, asker(None), now());
+    }
+}
+
+fn inside(lock: &Lock) -> Vec<(Ticket, u64)> {
+    lock.holds().map(|hold| (hold.ticket, hold.fence.0 & 0xff_ffff)).collect()
+}
+
+#[test]
+fn the_group_is_asked_once_for_all_clients_of_a_seat() {
+    let mut lock = lock(1);
+    join(&mut lock, 1..=3);
+    assert_eq!(lock.next_request(RULES), Some((0, Claim::single())));
+    assert_eq!(lock.next_request(RULES), None);
+    assert!(matches!(lock.admit(0, Fence(7), RULES, &mut None, now), Admitted::Client(_)));
+    assert_eq!(inside(&lock), [(1, 7 << 6)]);
+}
+
+#[test]
+fn a_lock_is_handed_over_here_so_often_and_then_given_back() {
+    let mut lock = lock(1);
+    join(&mut lock, 1..=4);
+    lock.next_request(RULES);
+    lock.admit(0, Fence(7), RULES, &mut None, now);
+    for (ticket, handover) in [(1, 1), (2, 2)] {
+        assert!(matches!(lock.leave(ticket, RULES, now), Left::HandedOver(_)));
+        assert_eq!(inside(&lock), [(ticket + 1, 7 << 6 | handover)]);
+    }
+    assert!(matches!(lock.leave(3, RULES, now), Left::Release(0)));
+    assert_eq!(lock.next_request(RULES), Some((0, Claim::single())), "the fourth still waits");
+}
+
+#[test]
+fn nobody_leaves_twice() {
+    let mut lock = lock(1);
+    join(&mut lock, [1]);
+    assert!(matches!(lock.leave(1, RULES, now), Left::NotInside));
+    lock.next_request(RULES);
+    lock.admit(0, Fence(1), RULES, &mut None, now);
+    assert!(matches!(lock.leave(1, RULES, now), Left::Release(0)));
+    assert!(matches!(lock.leave(1, RULES, now), Left::NotInside));
+    assert!(matches!(lock.admit(0, Fence(2), RULES, &mut None, now), Admitted::Unasked));
+}
+
+#[test]
+fn a_grant_that_nobody_wants_any_more_is_given_back() {
+    let mut lock = lock(1);
+    join(&mut lock, [1]);
+    lock.next_request(RULES);
+    assert!(lock.forget(1) && !lock.forget(1));
+    assert!(matches!(lock.admit(0, Fence(1), RULES, &mut None, now), Admitted::Nobody));
+    assert!(lock.is_free_here());
+}
+
+#[test]
+fn several_seats_let_several_clients_in() {
+    let mut lock = lock(2);
+    join(&mut lock, 1..=3);
+    assert_eq!(lock.next_request(RULES).map(|(seat, _)| seat), Some(0));
+    assert_eq!(lock.next_request(RULES).map(|(seat, _)| seat), Some(1));
+    assert_eq!(lock.next_request(RULES), None);
+    lock.admit(1, Fence(1), RULES, &mut None, now);
+    lock.admit(0, Fence(2), RULES, &mut None, now);
+    assert_eq!(inside(&lock), [(2, 2 << 6), (1, 1 << 6)]);
+    assert!(!lock.is_free_here());
+}
+
+#[test]
+fn a_set_is_granted_to_whom_it_was_asked_for() {
+    let mut lock = lock(2);
+    want(&mut lock, 1, &[1]);
+    want(&mut lock, 2, &[2]);
+    assert_eq!(lock.next_request(SETS), Some((0, claim(&[1]))));
+    assert_eq!(lock.next_request(SETS), Some((1, claim(&[2]))));
+    lock.admit(1, Fence(1), SETS, &mut None, now);
+    assert_eq!(inside(&lock), [(2, 1 << 6)]);
+    lock.forget(1);
+    assert!(matches!(lock.admit(0, Fence(2), SETS, &mut None, now), Admitted::Nobody));
+}
+
+#[test]
+fn sets_that_wait_for_others_here_take_no_seat_and_bar_only_what_they_want() {
+    let mut lock = lock(4);
+    for (ticket, set) in [(1, &[1][..]), (2, &[1, 2]), (3, &[2]), (4, &[3])] {
+        want(&mut lock, ticket, set);
+    }
+    assert_eq!(lock.next_request(SETS), Some((0, claim(&[1]))));
+    assert_eq!(lock.next_request(SETS), Some((1, claim(&[3]))), "2 waits for 1, and 3 for 2");
+    assert_eq!(lock.next_request(SETS), None);
+    lock.forget(2);
+    assert_eq!(lock.next_request(SETS), Some((2, claim(&[2]))));
+}
+
+#[test]
+fn a_set_that_was_given_up_goes_to_the_next_who_wants_the_same() {
+    let mut lock = lock(2);
+    want(&mut lock, 1, &[1, 2]);
+    lock.next_request(SETS);
+    lock.forget(1);
+    want(&mut lock, 2, &[2]);
+    want(&mut lock, 3, &[1, 2]);
+    assert_eq!(lock.next_request(SETS), None, "the group has been asked for it already");
+    lock.admit(0, Fence(1), SETS, &mut None, now);
+    assert_eq!(inside(&lock), [(3, 1 << 6)]);
+}
+
+#[test]
+fn who_comes_after_the_grant_waits_for_the_next_turn() {
+    let mut lock = lock(1);
+    join(&mut lock, 1..=2);
+    lock.next_request(RULES);
+    lock.admit(0, Fence(7), RULES, &mut None, now);
+    join(&mut lock, [3]);
+    assert!(matches!(lock.leave(1, RULES, now), Left::HandedOver(Grant { ticket: 2, .. })));
+    assert_eq!(lock.leave(2, RULES, now), Left::Release(0), "3 came too late for this turn");
+    lock.next_request(RULES);
+    lock.admit(0, Fence(8), RULES, &mut None, now);
+    assert_eq!(inside(&lock), [(3, 8 << 6)]);
+}
+
+#[test]
+fn in_a_turn_of_two_rounds_newcomers_are_served_in_the_second_and_no_later() {
+    let rules = Rules { rounds: 2, handovers: 9, ..RULES };
+    let mut lock = lock(1);
+    join(&mut lock, [1]);
+    lock.next_request(rules);
+    lock.admit(0, Fence(7), rules, &mut None, now);
+    join(&mut lock, 2..=3);
+    for ticket in 1..=2 {
+        let left = lock.leave(ticket, rules, now);
+        assert!(matches!(left, Left::HandedOver(Grant { ticket: next, .. }) if next == ticket + 1));
+        join(&mut lock, [ticket + 10]);
+    }
+    assert_eq!(lock.leave(3, rules, now), Left::Release(0), "the others came too late");
+}
+
+#[test]
+fn a_number_that_is_too_large_lets_nobody_in_and_leaves_the_seat_free() {
+    let mut lock = lock(1);
+    join(&mut lock, [1]);
+    lock.next_request(RULES);
+    let admitted = lock.admit(0, Fence(1 << 40), RULES, &mut None, now);
+    assert_eq!(admitted, Admitted::Exhausted);
+    assert_eq!(lock.next_request(RULES), Some((0, Claim::single())));
+}
+
+#[test]
+fn in_another_view_who_is_inside_stays_and_who_waits_has_yet_to_ask() {
+    let mut lock = lock(2);
+    join(&mut lock, 1..=2);
+    lock.next_request(RULES);
+    lock.next_request(RULES);
+    lock.admit(0, Fence(7), RULES, &mut None, now);
+    let slots: Vec<Slot> = [1, 0].iter().map(|&seat| lock.slot(seat).unwrap()).collect();
+    lock.reseat(0, 0, slots.into_iter());
+    assert_eq!(inside(&lock), [(1, 7 << 6)]);
+    assert_eq!(lock.next_request(RULES), Some((1, Claim::single())));
+}
