@@ -153,7 +153,7 @@ mod tests {
 
     impl Pair {
         fn new(algorithm: &str) -> Self {
-            let member = |me| WholeMember::new(view(2, me, algorithm), 1, 2, Time(0));
+            let member = |me| WholeMember::new(view(2, me, algorithm), 1, Turns::USUAL, Time(0));
             let (drivers, out) = ([Recorder::default(), Recorder::default()], Vec::new());
             let mut pair = Pair { members: [member(0), member(1)], drivers, out };
             pair.step(0, Input::LinkUp(1, 1));
