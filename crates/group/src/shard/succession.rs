@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::testing::Recorder;
     use crate::view::tests::view;
-    use crate::{Acquire, Input, Output, PeerMessage, Time, Wait, WholeMember};
+    use crate::{Acquire, Input, Output, PeerMessage, Time, Turns, Wait, WholeMember};
 
     /// Two members of one group, and what they have sent.
     struct Pair {
