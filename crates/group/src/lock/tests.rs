@@ -217,7 +217,7 @@ fn who_gives_up_leaves_its_place_in_the_turn_to_the_next() {
 fn a_lock_takes_no_more_memory_than_it_has_to() {
     use core::mem::size_of;
     assert_eq!((size_of::<Asker>(), size_of::<Hold>()), (24, 48));
-    assert_eq!((size_of::<Seat>(), size_of::<Lock>()), (56, 128));
+    assert_eq!((size_of::<Seat>(), size_of::<Lock>()), (64, 120));
 }
 
 #[test]
