@@ -16,7 +16,7 @@ use crate::output::{Stdout, reason};
 use crate::table::{Align, Table};
 use crate::{Outcome, interrupt};
 
-/// The time of a figure is spent in so many parts.
+/// The time of a figure is spent in so many parts, unless they would be too short.
 const TURNS: usize = 5;
 /// Telling its version takes a program no longer.
 const VERSION_TIME: Duration = Duration::from_secs(10);
@@ -29,12 +29,13 @@ pub(super) fn run(other: &Path, seconds: f64) -> Outcome {
         .map_err(|error| Failure::System(anyhow::Error::new(error).context("this program")))?;
     check(other)?;
     let mut tables = [Vec::new(), Vec::new()];
-    for turn in 0..TURNS {
+    let turns = ((seconds / SHORTEST) as usize).clamp(1, TURNS);
+    for turn in 0..turns {
         // Whoever is second finds a machine that is warm: each is so as often as the other.
         let first = turn % 2;
         for which in [first, 1 - first] {
             let program = [own.as_path(), other][which];
-            tables[which].push(measure(program, (seconds / TURNS as f64).max(SHORTEST))?);
+            tables[which].push(measure(program, (seconds / turns as f64).max(SHORTEST))?);
         }
     }
     let [ours, theirs] = tables;
