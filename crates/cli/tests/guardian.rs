@@ -239,6 +239,11 @@ fn stop_around_the_grant(service: &Service, try_: usize, which: Stopped, wait: D
     let line = format!("echo $$ > t-{try_}; mv t-{try_} pid-{try_}; sleep 0.9");
     let mut client = service.lock(0, &format!("--ttl 0.5 x-{try_}"), &line);
     let mut target = None;
+    if try_ % 6 == 3 {
+        wait_until("the command is about to start", || {
+            find(&client, Stopped::Starter).is_some() || client.has_ended()
+        });
+    }
     wait_until("there is somebody to stop", || {
         target = find(&client, which);
         target.is_some() || client.has_ended()
@@ -281,7 +286,7 @@ fn nothing_begins_late_whoever_is_stopped_around_the_grant() {
                     let which = [Stopped::Client, Stopped::Starter, Stopped::Guardian][try_ % 3];
                     // The client needs some milliseconds to be granted the lock; from then on it is
                     // a matter of one or two.
-                    let spread = if try_ % 3 == 0 { 40_000 } else { 4000 };
+                    let spread = if try_ % 6 == 0 { 40_000 } else { 3000 };
                     let wait = Duration::from_micros(try_ as u64 * 7919 % spread);
                     let began = stop_around_the_grant(&service, try_, which, wait);
                     started.fetch_add(usize::from(began), Ordering::Relaxed);
