@@ -27,8 +27,10 @@ pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
 pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
 /// A buffer that has grown beyond this is given back when it is empty.
 const USUAL_BUFFER: usize = 8 << 10;
-/// How much is read at once.
+/// How much is read at once of a message that has begun.
 const CHUNK: usize = 4 << 10;
+/// How much room an idle connection has for what comes next: there may be very many of them.
+const IDLE_CHUNK: usize = 512;
 
 /// Where clients are served.
 pub(crate) struct Server {
@@ -317,7 +319,7 @@ async fn read_some(
     reader: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
 ) -> io::Result<usize> {
-    bytes.reserve(CHUNK.min(LONGEST_CLIENT_FRAME));
+    bytes.reserve(if bytes.is_empty() { IDLE_CHUNK } else { CHUNK });
     let read = reader.read_buf(bytes).await?;
     Ok(read)
 }
