@@ -7,6 +7,11 @@ mod support;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use support::Folder;
 use support::service::{Process, Service, is_running, signal, wait_until};
@@ -197,4 +202,112 @@ fn the_gate_stays_shut_for_a_group_that_was_never_named() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "late\n"), "{lease}");
         assert!(sleeper.0.try_wait().unwrap().is_none());
     }
+}
+
+/// Whom a try stops.
+#[derive(Clone, Copy, Debug)]
+enum Stopped {
+    Client,
+    Guardian,
+    Starter,
+}
+
+/// The process that is to be stopped, as soon as there is one.
+fn find(client: &Process, which: Stopped) -> Option<Pid> {
+    let id = client.id();
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).ok()?;
+    let children =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: String = children.collect();
+    let is_it = |child: &&str| {
+        let line = std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        match which {
+            Stopped::Client => false,
+            Stopped::Guardian => line.ends_with("\0guardian\0"),
+            Stopped::Starter => line.contains("\0guardian\0--start\0"),
+        }
+    };
+    match which {
+        Stopped::Client => Some(Pid::from_raw(id as i32)),
+        _ => Some(Pid::from_raw(children.split_whitespace().find(is_it)?.parse().ok()?)),
+    }
+}
+
+/// One try: stops one of the three processes for longer than the time to live, `wait` after it is there,
+/// and lets somebody else wait for the lock. Returns whether the command was started.
+fn stop_around_the_grant(service: &Service, try_: usize, which: Stopped, wait: Duration) -> bool {
+    let line = format!("echo $$ > t-{try_}; mv t-{try_} pid-{try_}; sleep 0.9");
+    let mut client = service.lock(0, &format!("--ttl 0.5 x-{try_}"), &line);
+    let mut target = None;
+    if try_ % 6 == 3 {
+        wait_until("the command is about to start", || {
+            find(&client, Stopped::Starter).is_some() || client.has_ended()
+        });
+    }
+    wait_until("there is somebody to stop", || {
+        target = find(&client, which);
+        target.is_some() || client.has_ended()
+    });
+    std::thread::sleep(wait);
+    let stop = |signal| target.is_some_and(|target| kill(target, signal).is_ok());
+    stop(Signal::SIGSTOP);
+    let begin = Instant::now();
+    // What runs when it is inside, and what begins while it is.
+    let runs = format!(
+        "runs() {{ test -e pid-{try_} && grep -q '^State:.[RSDT]' /proc/$(cat pid-{try_})/status \
+         2>/dev/null; }}; runs && exit 7; touch in-{try_}; sleep 0.5; runs && exit 8; exit 0"
+    );
+    let next = service.lock(0, &format!("-w 100 x-{try_}"), &runs);
+    let is_inside = service.folder.path(&format!("in-{try_}"));
+    wait_until("it was stopped for long enough", || {
+        is_inside.exists() || begin.elapsed() > Duration::from_millis(900)
+    });
+    stop(Signal::SIGCONT);
+    let ran = next.ends();
+    assert_eq!(ran.code, Some(0), "try {try_}, {which:?} after {wait:?}: {ran:?}");
+    wait_until("the client ends", || client.has_ended());
+    service.folder.path(&format!("pid-{try_}")).exists()
+}
+
+/// The window between the grant and the start of the command, hit from all sides.
+#[test]
+fn nothing_begins_late_whoever_is_stopped_around_the_grant() {
+    const TRIES: usize = 48;
+    let service = Service::start(1, &[]);
+    let (next, started) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let try_ = next.fetch_add(1, Ordering::Relaxed);
+                    if try_ >= TRIES {
+                        return;
+                    }
+                    let which = [Stopped::Client, Stopped::Starter, Stopped::Guardian][try_ % 3];
+                    // The client needs some milliseconds to be granted the lock; from then on it is
+                    // a matter of one or two.
+                    let spread = if try_ % 6 == 0 { 40_000 } else { 3000 };
+                    let wait = Duration::from_micros(try_ as u64 * 7919 % spread);
+                    let began = stop_around_the_grant(&service, try_, which, wait);
+                    started.fetch_add(usize::from(began), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    println!("{} of {TRIES} commands were started", started.into_inner());
+}
+
+#[test]
+fn a_script_without_an_interpreter_is_run_as_shells_do() {
+    let service = Service::start(1, &[]);
+    service.folder.write("script", "echo \"$0 $# $1\"; exit 7\n");
+    service.folder.write("empty", "");
+    service.folder.write("plain", "echo never\n");
+    service.folder.shell("chmod +x script empty");
+    let run = |words: &[&str]| service.client(0, &["lock"], words).ends();
+    let ran = run(&["x", "--", "./script", "a b"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(7), "./script 1 a b\n"), "{ran:?}");
+    run(&["x", "--", "./empty"]).quietly(0);
+    let ran = run(&["x", "--", "./plain"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(126), ""), "{ran:?}");
 }

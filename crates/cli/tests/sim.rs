@@ -67,6 +67,7 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("members", &[], "65", "3"),
     ("clients", THREE, "0", "8"),
     ("handovers", THREE, "64", "2"),
+    ("turn-rounds", THREE, "0", "2"),
     ("ttl", THREE, "0", "none"),
     ("resources", &[], "0", "3"),
     ("clusters", &[], "2,0", "2x4"),

@@ -32,7 +32,13 @@ pub(crate) fn pack(epoch: Epoch, number: Fence, handover: u8) -> Option<Fence> {
 pub fn unpack(fence: Fence) -> (Epoch, Fence, u8) {
     let number = fence.0 >> HANDOVER_BITS & ((1 << NUMBER_BITS) - 1);
     let epoch = fence.0 >> (NUMBER_BITS + HANDOVER_BITS);
-    (Epoch(epoch as u32), Fence(number), fence.0 as u8 & MOST_HANDOVERS)
+    (Epoch(epoch as u32), Fence(number), handovers(fence))
+}
+
+/// How often the lock was handed over since the group granted it.
+#[inline]
+pub(crate) fn handovers(fence: Fence) -> u8 {
+    fence.0 as u8 & MOST_HANDOVERS
 }
 
 /// The fence of the next client of this member after a hand-over; nothing after too many.

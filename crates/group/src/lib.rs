@@ -36,6 +36,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod time;
+mod turns;
 mod view;
 mod wait;
 
@@ -70,6 +71,7 @@ pub use session::{
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, Readiness, Status};
 pub use time::Time;
+pub use turns::Turns;
 pub use view::{
     Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
 };

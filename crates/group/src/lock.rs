@@ -3,7 +3,7 @@
 //! The group knows one requester per seat; a lock has one seat at each member, a semaphore or a set of
 //! locks has several. The clients of this member queue in front of the seats, first come, first
 //! served. A client that leaves may pass the lock straight to the next one here, a bounded number of
-//! times in a row, because clients of other nodes may be waiting too.
+//! times in a row ([`Turns`]), because clients of other nodes may be waiting too.
 //!
 //! Where clients want sets, a seat is taken only for a set that has nothing in common with those of
 //! earlier clients of this member: the others wait for these anyway.
@@ -21,6 +21,7 @@ use crate::fence;
 use crate::kind::Slot;
 use crate::request::RequestId;
 use crate::time::Time;
+use crate::turns::Turns;
 use crate::view::Epoch;
 pub(crate) use sets::Set;
 
@@ -60,27 +61,6 @@ pub(crate) struct Hold {
     pub(crate) asker: Asker,
     pub(crate) since: Time,
     pub(crate) fence: Fence,
-    /// Whoever has a larger ticket came after this round of the member's turn had begun, and waits for
-    /// the next one.
-    round: Ticket,
-    /// How many rounds of this turn are over.
-    rounds: u8,
-    /// How often the lock was handed over here since then.
-    handovers: u8,
-    /// Whether it has left while nothing could be done about it: between two views.
-    pub(crate) has_left: bool,
-}
-
-impl Hold {
-    /// Begins another round, up to those with ticket `last`; false if the turn has no more.
-    fn next_round(&mut self, last: Ticket, rules: Rules) -> bool {
-        let has_more = self.rounds + 1 < rules.rounds;
-        if has_more {
-            self.rounds += 1;
-            self.round = last;
-        }
-        has_more
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -95,17 +75,25 @@ enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Seat {
     pub(crate) slot: Slot,
+    /// How often the lock is handed over here in this turn, at the most. The fence counts how often it
+    /// was. It is here rather than in the hold because here there is room: a node has very many locks.
+    turn: u8,
+    /// Whether whoever is inside has left while nothing could be done about it: between two views.
+    has_left: bool,
     place: Place,
+}
+
+impl Seat {
+    fn idle(slot: Slot) -> Self {
+        Seat { slot, turn: 0, has_left: false, place: Place::Idle }
+    }
 }
 
 /// How a lock treats its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules {
     pub(crate) epoch: Epoch,
-    /// How often in a row the lock goes from one client of this member to the next, at the most.
-    pub(crate) handovers: u8,
-    /// How many rounds a turn of this member has: in each of them those who wait are served once.
-    pub(crate) rounds: u8,
+    pub(crate) turns: Turns,
     /// Whether requests differ: each is for a set of its own.
     pub(crate) sets: bool,
 }
@@ -163,7 +151,7 @@ impl Lock {
         home: u16,
         slots: impl Iterator<Item = Slot>,
     ) -> Self {
-        let seats = slots.map(|slot| Seat { slot, place: Place::Idle }).collect();
+        let seats = slots.map(|slot| Seat::idle(slot)).collect();
         Lock { name: name.into(), permits, kind, home, seats, waiting: BTreeMap::new() }
     }
 
@@ -172,8 +160,8 @@ impl Lock {
         (self.kind, self.home) = (kind, home);
         let mut before = core::mem::take(&mut self.seats).into_iter();
         let seat = |slot| match before.next() {
-            Some(Seat { place: inside @ Place::Inside(_), .. }) => Seat { slot, place: inside },
-            _ => Seat { slot, place: Place::Idle },
+            Some(seat) if matches!(seat.place, Place::Inside(_)) => Seat { slot, ..seat },
+            _ => Seat::idle(slot),
         };
         self.seats = slots.map(seat).collect();
     }
@@ -192,12 +180,17 @@ impl Lock {
     /// Whoever is inside with `ticket` leaves, which is carried out later. Returns false if it is not
     /// inside.
     pub(crate) fn note_leaving(&mut self, ticket: Ticket) -> bool {
-        let mut holds = self.seats.iter_mut().filter_map(|seat| match &mut seat.place {
-            Place::Inside(hold) => Some(hold),
-            _ => None,
-        });
-        let hold = holds.find(|hold| hold.ticket == ticket && !hold.has_left);
-        hold.map(|hold| hold.has_left = true).is_some()
+        let is_it = |seat: &&mut Seat| {
+            let is_inside = matches!(&seat.place, Place::Inside(hold) if hold.ticket == ticket);
+            is_inside && !seat.has_left
+        };
+        let seat = self.seats.iter_mut().find(is_it);
+        seat.map(|seat| seat.has_left = true).is_some()
+    }
+
+    /// Who has left while nothing could be done about it.
+    pub(crate) fn left(&self) -> impl Iterator<Item = Ticket> {
+        self.seated().filter(|&(seat, _)| self.seats[seat].has_left).map(|(_, hold)| hold.ticket)
     }
 
     /// Nobody is inside any more, and the group has been asked for nothing.
@@ -296,27 +289,16 @@ impl Lock {
             self.seats[seat].place = Place::Idle;
             return Admitted::Nobody;
         };
-        let round = self.waiting.last_key_value().map_or(ticket, |(&last, _)| last);
         let request = asker.request;
-        let hold = Hold {
-            ticket,
-            asker,
-            since: now(),
-            fence,
-            round,
-            rounds: 0,
-            handovers: 0,
-            has_left: false,
-        };
-        self.seats[seat].place = Place::Inside(hold);
+        self.seats[seat].turn = rules.turns.handovers_for(self.waiting.len() + 1);
+        self.seats[seat].has_left = false;
+        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
         Admitted::Client(Grant { ticket, request, fence })
     }
 
     /// The client with `ticket` leaves.
     ///
-    /// Members take turns, and so should clients: those who waited here when the group granted the
-    /// lock are served once each, up to the bound. Whoever came later waits for the next round. A turn
-    /// has the same number of rounds at every member, so a client is served as often wherever it is.
+    /// It passes the lock on to the next client here, or gives it back if the turn is over.
     pub(crate) fn leave(
         &mut self,
         ticket: Ticket,
@@ -329,20 +311,16 @@ impl Lock {
         let seat = &mut self.seats[index];
         if let Place::Inside(hold) = &mut seat.place
             && !rules.sets
-            && hold.handovers < rules.handovers
-            && let Some((&first, _)) = self.waiting.first_key_value()
-            && let Some((&last, _)) = self.waiting.last_key_value()
-            && (first <= hold.round || hold.next_round(last, rules))
+            && fence::handovers(hold.fence) < seat.turn
             && let Some(fence) = fence::after_handover(hold.fence)
             && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
-            hold.handovers += 1;
             let request = waiter.asker.request;
             (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now());
-            (hold.fence, hold.has_left) = (fence, false);
+            (hold.fence, seat.has_left) = (fence, false);
             return Left::HandedOver(Grant { ticket, request, fence });
         }
-        seat.place = Place::Idle;
+        (seat.turn, seat.place) = (0, Place::Idle);
         Left::Release(index)
     }
 
@@ -387,7 +365,7 @@ impl Lock {
 
     /// Everybody inside, in the order of the seats.
     pub(crate) fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.seated().map(|(_, hold)| hold).filter(|hold| !hold.has_left)
+        self.seated().filter(|&(seat, _)| !self.seats[seat].has_left).map(|(_, hold)| hold)
     }
 
     /// Everybody who waits, first come, first.

@@ -21,6 +21,7 @@ use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
 use crate::time::Time;
+use crate::turns::Turns;
 use crate::view::View;
 
 /// A member of a group: everything that it decides, and nothing else.
@@ -69,21 +70,21 @@ pub enum Input<'a> {
 }
 
 impl WholeMember {
-    /// A member that has just begun. Clients hand locks over at most `handovers` times in a row.
-    pub fn new(view: View, incarnation: u64, handovers: u8, now: Time) -> Self {
+    /// A member that has just begun, whose turns are so long.
+    pub fn new(view: View, incarnation: u64, turns: Turns, now: Time) -> Self {
         let view = Arc::new(view);
         // The same for every run: nothing may depend on it, and a run can be repeated.
         let hasher = RandomState::with_seeds(1, 2, 3, 4);
-        let shard = Shard::new(Arc::clone(&view), hasher.clone(), handovers);
+        let shard = Shard::new(Arc::clone(&view), hasher.clone(), turns);
         let program = Who { label: "(node)".into(), ..Who::default() };
         WholeMember { service: Service::new(view, incarnation, program, now), shard, hasher }
     }
 
     /// A member that is about to join its group.
-    pub fn joining(settings: Settings, incarnation: u64, handovers: u8, now: Time) -> Self {
+    pub fn joining(settings: Settings, incarnation: u64, turns: Turns, now: Time) -> Self {
         let hasher = RandomState::with_seeds(1, 2, 3, 4);
         let view = Arc::new(Service::before_any_view(&settings));
-        let mut shard = Shard::new(view, hasher.clone(), handovers);
+        let mut shard = Shard::new(view, hasher.clone(), turns);
         shard.freeze();
         let program = Who { label: "(node)".into(), ..Who::default() };
         let service = Service::joining(settings, incarnation, program, now);

@@ -30,6 +30,7 @@ use crate::lock::{Asker, Grant, Left, Lock, Owner, Set, Ticket};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::returning::Returning;
+use crate::turns::Turns;
 use crate::view::{Seating, View};
 use creating::Family;
 use stepping::Internal;
@@ -103,8 +104,7 @@ pub struct Counts {
 pub struct Shard {
     view: Arc<View>,
     hasher: RandomState,
-    handovers: u8,
-    rounds: u8,
+    turns: Turns,
     /// What its locks do wrong, in a mutant.
     mutation: Option<&'static dyn Mutation>,
     /// Where the locks are, by the hash of their names.
@@ -129,12 +129,11 @@ pub struct Shard {
 
 impl Shard {
     /// An empty shard. Whoever makes several for one member gives all of them the same `hasher`.
-    pub fn new(view: Arc<View>, hasher: RandomState, handovers: u8) -> Self {
+    pub fn new(view: Arc<View>, hasher: RandomState, turns: Turns) -> Self {
         Shard {
             view,
             hasher,
-            handovers,
-            rounds: 1,
+            turns,
             mutation: None,
             table: HashTable::new(),
             locks: Vec::new(),
@@ -149,12 +148,6 @@ impl Shard {
             internal: VecDeque::new(),
             counts: Counts::default(),
         }
-    }
-
-    /// The same with so many rounds in a turn of this member, instead of one: in each of them those who
-    /// wait are served once. All members of a group have as many.
-    pub fn with_rounds(self, rounds: u8) -> Self {
-        Shard { rounds, ..self }
     }
 
     /// Its locks are broken in one way from now on.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
-use catraca_group::{MOST_MEMBERS, Member, Namespace, USUAL_DETECTOR, View};
+use catraca_group::{MOST_MEMBERS, Member, Namespace, Turns, USUAL_DETECTOR, View};
 
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
@@ -15,7 +15,6 @@ const DEFAULT_GROUP: &str = "catraca";
 pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
 /// The same, where members carry the labels of clusters.
 pub const CLUSTER_ALGORITHM: &str = "bertier";
-const DEFAULT_HANDOVERS: u8 = 17;
 const DEFAULT_LOCKS: usize = 1_000_000;
 /// More would not fit into any memory.
 const MOST_LOCKS: u64 = 1_000_000_000;
@@ -54,9 +53,8 @@ pub struct Config {
     pub listen: Option<String>,
     /// Which algorithm guards which names; the first pattern that fits counts.
     pub namespaces: Vec<Namespace>,
-    /// How often in a row a lock goes from one client of this node to the next, before clients of
-    /// other nodes get their turn.
-    pub handovers: u8,
+    /// How long this node keeps a lock, before clients of other nodes get their turn.
+    pub turns: Turns,
     /// How many locks the clients of this node may begin. Those of other members come on top.
     pub most_locks: usize,
     /// How crashes of members are found. Only groups with an algorithm that wants to know,
@@ -190,7 +188,7 @@ impl Config {
             members,
             listen: None,
             namespaces: Vec::new(),
-            handovers: DEFAULT_HANDOVERS,
+            turns: Turns::USUAL,
             most_locks: DEFAULT_LOCKS,
             detector: USUAL_DETECTOR,
         }
@@ -359,12 +357,15 @@ mod tests {
     #[test]
     fn a_file_says_who_belongs_to_the_group_and_what_guards_what() {
         let config = Config::from_toml(
-            "group = 'g'\nname = 'b'\nhandovers = 3\nlocks = 10\n[members]\nb = '10.0.0.2:7800'\n\
+            "group = 'g'\nname = 'b'\nhandovers = 3\nturn-rounds = 2\nlocks = 10\n[members]\nb = '10.0.0.2:7800'\n\
              a = { address = 'host-a:7800', cluster = 'x' }\n\
              [[namespace]]\nnames = 'ci/*'\nalgorithm = 'raymond'\n",
         )
         .unwrap();
-        assert_eq!((config.group.as_str(), config.handovers, config.most_locks), ("g", 3, 10));
+        assert_eq!(
+            (config.group.as_str(), config.turns.handovers, config.most_locks),
+            ("g", 3, 10)
+        );
         let view = config.view().unwrap();
         assert_eq!((view.members[0].name.as_str(), view.me), ("a", 1), "members are sorted");
         assert_eq!(view.namespaces[view.namespace("ci/x")].algorithm, "raymond");
@@ -394,6 +395,7 @@ mod tests {
             ("[members]\n", "a group needs at least one member"),
             ("group='x y'", "is no name for a group"),
             ("handovers = 256", "handovers is 256, but goes from 0 to 63"),
+            ("turn-rounds = 0", "turn-rounds is 0, but goes from 1 to 64"),
             ("\nlocks = 0", "line 2: locks is 0, but goes from 1 to 1000000000"),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='bouabdallah-laforest'\nresources=1000000",

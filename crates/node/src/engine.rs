@@ -21,7 +21,7 @@ use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
     Ask, Asked, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Refusal,
-    RequestId, Service, Settled, StepMessage, Timer, View, Who,
+    RequestId, Service, Settled, StepMessage, Timer, Turns, View, Who,
 };
 use tokio::sync::{Notify, oneshot};
 
@@ -38,7 +38,7 @@ use crate::timers::Timers;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// How often in a row a lock goes from one client of this member to the next.
-    pub(crate) handovers: u8,
+    pub(crate) turns: Turns,
     /// How many locks the clients of a member may begin.
     pub(crate) most_locks: usize,
 }
@@ -107,7 +107,7 @@ impl Engine {
             links,
             timers: Timers::new(),
             service: Mutex::new(service),
-            shards: Shards::new(&view, limits.handovers),
+            shards: Shards::new(&view, limits.turns),
             room: AtomicUsize::new(limits.most_locks),
             programs: Mutex::default(),
             outboxes: Mutex::default(),

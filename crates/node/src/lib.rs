@@ -29,7 +29,7 @@ pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
     MOST_MEMBERS, MOST_NAMES, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, MemberStatus,
     NameError, Namespace, NamespaceStatus, Page, Query, Readiness, Refusal, Selection, Status,
-    Wait,
+    Turns, Wait,
 };
 pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM};
 pub use node::{Node, StartError};

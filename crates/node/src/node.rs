@@ -81,7 +81,7 @@ impl Node {
         let address = listener
             .local_addr()
             .map_err(|reason| StartError::Listen { address: view.own().address.clone(), reason })?;
-        let limits = Limits { handovers: config.handovers, most_locks: config.most_locks };
+        let limits = Limits { turns: config.turns, most_locks: config.most_locks };
         let engine = Arc::new(Engine::new(view, &config.group, incarnation(), limits));
         let transport = Transport { engine: Arc::clone(&engine) };
         let mut tasks = vec![tokio::spawn(remind(Arc::clone(&engine)))];

@@ -75,7 +75,7 @@ async fn connections_cut_at_any_byte_lose_and_repeat_nothing() {
     let mut configs = configs(&[address_a, through], "ricart-agrawala").into_iter();
     let mut nodes = Vec::new();
     for (listener, mut config) in [own_a, own_b].into_iter().zip(&mut configs) {
-        config.handovers = 0;
+        config.turns.handovers = 0;
         nodes.push(Arc::new(Node::start_at(config, listener).await.unwrap()));
     }
     let mut clients = Vec::new();

@@ -145,7 +145,7 @@ async fn every_algorithm_does_over_tcp_what_it_does_in_the_simulator() {
             let (listeners, addresses) = listeners(count).await;
             let mut configs = configs(&addresses, entry.name);
             for config in &mut configs {
-                config.handovers = 0;
+                config.turns.handovers = 0;
             }
             // The simulator's token starts at node 0: so must that of the lock, or of all names
             // together, which is found by their pattern.

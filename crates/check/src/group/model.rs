@@ -81,7 +81,7 @@ impl Lasting for MemberModel {
     /// leaves some time; until then a run is not yet as it will be for ever.
     fn can_last(&self, world: &World) -> bool {
         let phases = || world.clients().iter().map(|client| &client.phase);
-        phases().any(|phase| matches!(phase, Phase::Waiting(_)))
+        phases().any(|phase| matches!(phase, Phase::Waiting))
             && !phases().any(|phase| matches!(phase, Phase::Inside(_)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catraca_group::MUTANTS;
+use catraca_group::{MUTANTS, Turns};
 
 use super::property;
 use super::setting::{NextView, Setting};
@@ -80,6 +80,10 @@ fn with_next_view(setting: Setting) -> Setting {
     Setting { next_view: Some(NextView::Same), clients: 1, ..setting }
 }
 
+fn with_one_round(setting: Setting) -> Setting {
+    Setting { turns: Turns { rounds: 1, ..setting.turns }, ..setting }
+}
+
 fn with_cancels(setting: Setting) -> Setting {
     Setting { cancels: 1, ..setting }
 }
@@ -87,11 +91,13 @@ fn with_cancels(setting: Setting) -> Setting {
 /// All of them.
 pub const ALL: &[Mutant] = &[
     Mutant::of_queue("unbounded-handover", property::HANDOVERS_ARE_BOUNDED)
-        .with(|setting| Setting { handovers: 0, ..setting }),
+        .with(|setting| Setting { turns: Turns { handovers: 0, ..setting.turns }, ..setting }),
     Mutant::of_queue("handover-keeps-fence", property::FENCES_INCREASE),
     Mutant::of_queue("handover-counts-as-grant", property::FENCES_INCREASE),
     Mutant::of_queue("last-come-first-served", property::FIRST_COME_FIRST_SERVED),
-    Mutant::of_queue("newcomers-in-this-turn", property::NEWCOMERS_WAIT_A_TURN),
+    Mutant::of_queue("turn-grows-with-its-queue", property::TURNS_FOLLOW_QUEUES)
+        .with(with_one_round),
+    Mutant::of_queue("equal-turns", property::TURNS_FOLLOW_QUEUES).with(with_one_round),
     Mutant::of_queue("cancelled-stays", property::ONLY_WAITERS_ENTER).with(with_cancels),
     Mutant::of_queue("unwanted-grant-kept", property::NOBODY_WAITS_FOR_EVER).with(with_cancels),
     Mutant::of_queue("handed-over-and-released", property::NOBODY_WAITS_FOR_EVER),

@@ -18,8 +18,8 @@ pub const MEMBER_AND_CLIENTS_AGREE: &str = "member and clients agree";
 pub const ONLY_WAITERS_ENTER: &str = "only who waits enters";
 /// Clients of one member that ask for the same are served in the order of asking.
 pub const FIRST_COME_FIRST_SERVED: &str = "first come, first served";
-/// Whoever comes while its member has the lock waits for a later turn of the member.
-pub const NEWCOMERS_WAIT_A_TURN: &str = "newcomers wait for the next turn";
+/// A turn of a member serves no more than so many for each client that was there when it began.
+pub const TURNS_FOLLOW_QUEUES: &str = "turns are as long as their queues";
 /// In one turn of a member a lock is handed over at most so often.
 pub const HANDOVERS_ARE_BOUNDED: &str = "hand-overs are bounded";
 /// A fence is epoch, number and hand-overs, in this order, and not negative.
@@ -44,7 +44,7 @@ pub(super) fn all() -> Vec<Property<MemberModel>> {
         FENCES_ARE_PACKED,
         HANDOVERS_ARE_BOUNDED,
         FIRST_COME_FIRST_SERVED,
-        NEWCOMERS_WAIT_A_TURN,
+        TURNS_FOLLOW_QUEUES,
         ONLY_WAITERS_ENTER,
         MEMBER_AND_CLIENTS_AGREE,
         NOTHING_IS_LEFT,
@@ -163,7 +163,7 @@ fn property_of(fault: &Fault) -> &'static str {
     match fault {
         Fault::NotWaiting(_) => ONLY_WAITERS_ENTER,
         Fault::Overtaken { .. } => FIRST_COME_FIRST_SERVED,
-        Fault::SameTurn(..) => NEWCOMERS_WAIT_A_TURN,
+        Fault::LongTurn { .. } => TURNS_FOLLOW_QUEUES,
         Fault::FenceOrder { .. } => FENCES_INCREASE,
         Fault::FenceTwice(..) => FENCES_UNIQUE,
         Fault::FenceParts(..) => FENCES_ARE_PACKED,
@@ -180,9 +180,8 @@ fn words(fault: &Fault, model: &MemberModel) -> String {
         Fault::Overtaken { first, granted } => {
             format!("{} came before {}, and is not served first", client(*first), client(*granted))
         }
-        Fault::SameTurn(who, fence) => format!(
-            "{} came while its member had the lock, and is served in the same turn, with fence {}",
-            client(*who),
+        Fault::LongTurn { fence, handovers } => format!(
+            "fence {}: the lock was handed over more than {handovers} times in a turn that began with so few",
             fence_words(*fence)
         ),
         Fault::FenceOrder { name, last, granted } => format!(
@@ -202,7 +201,7 @@ fn words(fault: &Fault, model: &MemberModel) -> String {
         Fault::TooManyHandovers(fence) => format!(
             "fence {}: the lock was handed over more than {} times",
             fence_words(*fence),
-            model.setting.handovers
+            model.setting.turns.handovers
         ),
         Fault::OldMessage(member) => {
             format!("{} listens to a message of an earlier view", member_name(*member))

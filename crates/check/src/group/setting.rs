@@ -5,7 +5,7 @@ use catraca_group::{
     Acquire, Input, Member, Namespace, Notice, Output, Refusal, USUAL_DETECTOR, View, Wait, Who,
     WholeMember,
 };
-use catraca_group::{MOST_HANDOVERS, Owner, Time};
+use catraca_group::{MOST_HANDOVERS, Owner, Time, Turns};
 
 use super::mutants::{self, Mutant};
 use super::world::Recorder;
@@ -27,8 +27,8 @@ pub struct Setting {
     pub requests: u32,
     /// How many may be inside a lock at once.
     pub permits: u32,
-    /// How often in a row clients of one member hand a lock over, at the most.
-    pub handovers: u8,
+    /// How long the turns of members are.
+    pub turns: Turns,
     /// What is asked for: client i, counting those of all members, asks for the names at place i,
     /// going round.
     pub names: Vec<Vec<String>>,
@@ -74,14 +74,17 @@ pub enum SettingError {
     /// More hand-overs than a fence can count.
     #[error("a lock is handed over at most {MOST_HANDOVERS} times in a row; say no more")]
     Handovers,
+    /// No rounds, or more than a turn can have.
+    #[error("a turn has 1 to {} rounds", Turns::MOST_ROUNDS)]
+    Rounds,
     /// There is no such mutant.
     #[error("there is no broken member '{0}'; there are {1}")]
     UnknownMutant(String, String),
 }
 
 impl Setting {
-    /// Two members with two clients each, one request by each for one lock, two hand-overs, and one
-    /// request that may be taken back.
+    /// Two members with two clients each, one request by each for one lock, the usual turns, and
+    /// one request that may be taken back.
     pub fn new(algorithm: &str) -> Self {
         Setting {
             algorithm: algorithm.to_string(),
@@ -89,7 +92,7 @@ impl Setting {
             clients: 2,
             requests: 1,
             permits: 1,
-            handovers: 2,
+            turns: Turns::USUAL,
             names: vec![vec!["x".to_string()]],
             resources: 8,
             wait: Wait::Forever,
@@ -121,8 +124,11 @@ impl Setting {
                 return Err(SettingError::Count(count, what, most));
             }
         }
-        if self.handovers > MOST_HANDOVERS {
+        if self.turns.handovers > MOST_HANDOVERS {
             return Err(SettingError::Handovers);
+        }
+        if !(1..=Turns::MOST_ROUNDS).contains(&self.turns.rounds) {
+            return Err(SettingError::Rounds);
         }
         match self.next_view {
             Some(NextView::Without(member)) if member >= self.members => {
@@ -171,7 +177,7 @@ impl Setting {
 
     /// A member that has just begun.
     pub(super) fn member(&self, me: usize) -> WholeMember {
-        let member = WholeMember::new(self.view(me), 1, self.handovers, Time(0));
+        let member = WholeMember::new(self.view(me), 1, self.turns, Time(0));
         match self.mutant.and_then(Mutant::of_lock) {
             Some(mutant) => member.mutated(mutant),
             None => member,

@@ -19,9 +19,8 @@ pub(super) use stepping::Effect;
 pub enum Phase {
     /// It wants nothing.
     Idle,
-    /// It has asked. Turns that its member had at that moment, and still has: it is to be served in
-    /// none of them.
-    Waiting(SmallVec<[Turn; 2]>),
+    /// It has asked.
+    Waiting,
     /// It was told that it is inside, with a fence for each of its names.
     Inside(SmallVec<[Fence; 2]>),
     /// Its member is not in the present view.
@@ -53,8 +52,13 @@ pub enum Fault {
         /// Who was let in.
         granted: usize,
     },
-    /// A client was let in during the turn in which it had come.
-    SameTurn(usize, Fence),
+    /// The lock was handed over more often than those allow who were there when the turn began.
+    LongTurn {
+        /// The fence of the grant.
+        fence: Fence,
+        /// How often it might have been.
+        handovers: u8,
+    },
     /// A fence of a name that is not larger than the one before it.
     FenceOrder {
         /// The name.
@@ -110,6 +114,8 @@ pub struct World {
     queues: Vec<SmallVec<[usize; 4]>>,
     /// Of each name the largest fence. Where several may be inside at once: all fences.
     fences: Vec<Vec<Fence>>,
+    /// How often a lock may be handed over in each turn that somebody is inside in.
+    turns: BTreeMap<Turn, u8>,
     cancels: u32,
     changes: u32,
     fault: Option<Fault>,
@@ -123,6 +129,7 @@ impl std::hash::Hash for World {
         self.clients.hash(hasher);
         self.queues.hash(hasher);
         self.fences.hash(hasher);
+        self.turns.hash(hasher);
         (self.epoch, self.cancels, self.changes, &self.fault).hash(hasher);
     }
 }
@@ -141,7 +148,7 @@ impl World {
 
     /// The clients that wait, and those that are inside.
     pub(super) fn waiting(&self) -> impl Iterator<Item = usize> {
-        self.clients_that(|phase| matches!(phase, Phase::Waiting(_)))
+        self.clients_that(|phase| matches!(phase, Phase::Waiting))
     }
 
     pub(super) fn inside(&self) -> impl Iterator<Item = usize> {
@@ -175,9 +182,9 @@ impl World {
         for (place, client) in self.clients.iter().enumerate() {
             match client.phase {
                 Phase::Idle if client.remaining > 0 => actions.push(Action::Ask(place)),
-                Phase::Waiting(_) if self.cancels > 0 => actions.push(Action::Cancel(place)),
+                Phase::Waiting if self.cancels > 0 => actions.push(Action::Cancel(place)),
                 Phase::Inside(_) => actions.push(Action::Leave(place)),
-                Phase::Idle | Phase::Waiting(_) | Phase::Gone => {}
+                Phase::Idle | Phase::Waiting | Phase::Gone => {}
             }
         }
         actions.extend(self.channels.keys().map(|&(from, to)| Action::Deliver(from, to)));
@@ -206,6 +213,7 @@ impl World {
             clients: vec![client; clients],
             queues: vec![SmallVec::new(); setting.members],
             fences: vec![Vec::new(); names],
+            turns: BTreeMap::new(),
             cancels: setting.cancels,
             changes: u32::from(setting.next_view.is_some()),
             fault: None,

@@ -3,12 +3,14 @@
 //! Every figure is measured next to a raw exchange of 32 bytes over TCP between two processes, in
 //! the same run, because machines are shared and noisy: the ratio says more than the time.
 
+mod beside;
 mod group;
 mod local;
 pub(crate) mod peer;
 mod ping;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::output::Stdout;
@@ -18,12 +20,21 @@ use crate::{Outcome, interrupt};
 /// Measures the node beside what the machine itself can do
 #[derive(clap::Args)]
 #[command(after_help = "The goals are ratios: c is one way of 32 bytes over TCP between two \
-    processes, measured in the same run. Pinned rows run every process on one core.")]
+    processes, measured in the same run. Pinned rows run every process on one core.\n\n\
+    With --beside, both builds are measured in turns, five times each, and the middle of each figure is \
+    printed. A ratio above 1 is a larger figure of this build: better for a rate, worse for a time or \
+    for bytes.")]
 pub(crate) struct Arguments {
     /// How long each figure is measured, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     seconds: f64,
+    /// Another build of catraca, measured in turns with this one: its figures are printed beside
+    #[arg(long, value_name = "PATH")]
+    beside: Option<PathBuf>,
 }
+
+/// What can be measured at all takes so long, in seconds.
+const SHORTEST: f64 = 0.1;
 
 /// Measures for so long.
 type Measure = fn(Duration) -> anyhow::Result<Vec<Row>>;
@@ -33,20 +44,29 @@ struct Row {
     what: String,
     figure: String,
     goal: String,
-    met: bool,
+    /// Whether it is as good as it should be, if there is a goal.
+    met: Option<bool>,
 }
 
 impl Row {
     fn new(what: impl Into<String>, figure: String, goal: String, met: bool) -> Self {
-        Row { what: what.into(), figure, goal, met }
+        Row { what: what.into(), figure, goal, met: Some(met) }
+    }
+
+    /// A figure that others are compared with.
+    fn plain(what: impl Into<String>, figure: String) -> Self {
+        Row { what: what.into(), figure, goal: String::new(), met: None }
     }
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
-        if !(0.1..=600.0).contains(&self.seconds) {
+        if !(SHORTEST..=600.0).contains(&self.seconds) {
             let what = "--seconds: a figure is measured for 0.1 to 600 seconds";
             return Err(crate::failure::Failure::input(what));
+        }
+        if let Some(other) = &self.beside {
+            return beside::run(other, self.seconds);
         }
         let time = Duration::from_secs_f64(self.seconds);
         let mut rows = Vec::new();
@@ -65,7 +85,8 @@ impl Arguments {
             ("", Align::Left),
         ]);
         for Row { what, figure, goal, met } in rows {
-            table.row(vec![what, figure, goal, if met { "met" } else { "missed" }.to_string()]);
+            let verdict = met.map_or("", |met| if met { "met" } else { "missed" });
+            table.row(vec![what, figure, goal, verdict.to_string()]);
         }
         let mut out = Stdout::lock();
         for line in table.lines() {

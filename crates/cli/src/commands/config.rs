@@ -88,10 +88,11 @@ impl Arguments {
         }
         writeln!(
             out,
-            "\nLimits: {} locks per node, {} hand-overs in a row between clients of one node;\n\
-             names of at most {LONGEST_NAME} bytes, semaphores of at most {MOST_PERMITS} permits.",
+            "\nLimits: {} locks per node, {} hand-overs in a row between clients of one node,\n\
+             for each that waited {} rounds; names of at most {LONGEST_NAME} bytes, semaphores of at most {MOST_PERMITS} permits.",
             grouped(config.most_locks as u64),
-            config.handovers
+            config.turns.handovers,
+            config.turns.rounds
         )?;
         Ok(())
     }

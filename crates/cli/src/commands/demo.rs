@@ -195,7 +195,7 @@ impl Arguments {
         for (member, listener) in members.iter().zip(listeners) {
             let mut config = Config::new(&member.name, members.clone());
             // Every entry goes through the algorithm, as in the simulator.
-            config.handovers = 0;
+            config.turns.handovers = 0;
             let all = Namespace { resources: 1, ..Namespace::new("*", &self.algorithm) };
             config.namespaces.push(all);
             nodes.push(Node::start_at(config, listener).await?);

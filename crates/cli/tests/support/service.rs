@@ -79,6 +79,10 @@ impl Process {
         drop(self.child.stdin.take());
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn ends(mut self) -> Ran {

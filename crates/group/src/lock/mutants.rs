@@ -56,9 +56,14 @@ pub const MUTANTS: &[Mutant] = &[
         mutation: &LastComeFirstServed,
     },
     Mutant {
-        name: "newcomers-in-this-turn",
-        breaks: "whoever comes while the member has its turn is served in that turn",
-        mutation: &NewcomersInThisTurn,
+        name: "turn-grows-with-its-queue",
+        breaks: "whoever comes while the member has its turn makes that turn longer",
+        mutation: &TurnGrowsWithItsQueue,
+    },
+    Mutant {
+        name: "equal-turns",
+        breaks: "every turn may have as many hand-overs as the longest, however few waited",
+        mutation: &EqualTurns,
     },
     Mutant {
         name: "cancelled-stays",
@@ -146,7 +151,10 @@ struct UnboundedHandover;
 
 impl Mutation for UnboundedHandover {
     fn leave(&self, lock: &mut Lock, ticket: Ticket, rules: Rules, now: Time) -> Left {
-        lock.leave(ticket, Rules { handovers: MOST_HANDOVERS, ..rules }, || now)
+        for seat in &mut lock.seats {
+            seat.turn = MOST_HANDOVERS;
+        }
+        lock.leave(ticket, rules, || now)
     }
 }
 
@@ -205,12 +213,27 @@ impl Mutation for LastComeFirstServed {
     }
 }
 
-struct NewcomersInThisTurn;
+struct TurnGrowsWithItsQueue;
 
-impl Mutation for NewcomersInThisTurn {
+impl Mutation for TurnGrowsWithItsQueue {
     fn leave(&self, lock: &mut Lock, ticket: Ticket, rules: Rules, now: Time) -> Left {
-        if let Some(hold) = hold(lock, ticket) {
-            hold.round = Ticket::MAX;
+        let waiting = lock.waiting.len();
+        for seat in &mut lock.seats {
+            if let Place::Inside(hold) = &seat.place {
+                let served = usize::from(fence::handovers(hold.fence)) + 1;
+                seat.turn = rules.turns.handovers_for(served + waiting);
+            }
+        }
+        lock.leave(ticket, rules, || now)
+    }
+}
+
+struct EqualTurns;
+
+impl Mutation for EqualTurns {
+    fn leave(&self, lock: &mut Lock, ticket: Ticket, rules: Rules, now: Time) -> Left {
+        for seat in &mut lock.seats {
+            seat.turn = rules.turns.handovers;
         }
         lock.leave(ticket, rules, || now)
     }

@@ -1,5 +1,6 @@
 //! A lock with its queue and its seats, step by step.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use catraca_algorithms::Spec;
@@ -8,8 +9,9 @@ use catraca_core::{NodeId, ResourceId, Start};
 use super::*;
 use crate::kind::kind_of;
 
-const RULES: Rules = Rules { epoch: Epoch(1), handovers: 2, rounds: 1, sets: false };
-const SETS: Rules = Rules { epoch: Epoch(1), handovers: 2, rounds: 1, sets: true };
+const ONCE: Turns = Turns { handovers: 2, rounds: 1 };
+const RULES: Rules = Rules { epoch: Epoch(1), turns: ONCE, sets: false };
+const SETS: Rules = Rules { epoch: Epoch(1), turns: ONCE, sets: true };
 
 fn lock(seats: u32) -> Lock {
     let mut kind = kind_of(&Spec::new("naimi-trehel", 8)).unwrap();
@@ -155,20 +157,67 @@ fn who_comes_after_the_grant_waits_for_the_next_turn() {
     assert_eq!(inside(&lock), [(3, 8 << 6)]);
 }
 
+/// Everybody asks again at once. Who is served in the turn that begins with the first of `clients`.
+fn turn_of(clients: u64, turns: Turns) -> Vec<Ticket> {
+    let rules = Rules { turns, ..RULES };
+    let mut lock = lock(1);
+    join(&mut lock, 0..clients);
+    lock.next_request(rules);
+    lock.admit(0, Fence(7), rules, &mut None, now);
+    let (mut served, mut ticket) = (vec![0], 0);
+    for newcomer in clients.. {
+        join(&mut lock, [newcomer]);
+        let Left::HandedOver(grant) = lock.leave(ticket, rules, now) else { break };
+        ticket = grant.ticket;
+        served.push(ticket % clients);
+    }
+    served
+}
+
 #[test]
-fn in_a_turn_of_two_rounds_newcomers_are_served_in_the_second_and_no_later() {
-    let rules = Rules { rounds: 2, handovers: 9, ..RULES };
+fn in_a_turn_everybody_is_served_as_often_and_in_turns_of_all_members_equally_often() {
+    let turns = Turns { handovers: 11, rounds: 3 };
+    assert_eq!(turn_of(1, turns), [0, 0, 0]);
+    assert_eq!(turn_of(2, turns), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(turn_of(3, turns), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_eq!(turn_of(5, turns), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1], "the bound");
+    assert_eq!(turn_of(3, Turns { handovers: 0, ..turns }), [0]);
+    assert_eq!(turn_of(3, Turns { handovers: 63, rounds: 64 }).len(), 64, "a fence counts so far");
+}
+
+#[test]
+fn who_comes_in_a_turn_does_not_make_it_longer() {
+    let rules = Rules { turns: Turns { handovers: 9, rounds: 2 }, ..RULES };
     let mut lock = lock(1);
     join(&mut lock, [1]);
     lock.next_request(rules);
     lock.admit(0, Fence(7), rules, &mut None, now);
-    join(&mut lock, 2..=3);
-    for ticket in 1..=2 {
-        let left = lock.leave(ticket, rules, now);
-        assert!(matches!(left, Left::HandedOver(Grant { ticket: next, .. }) if next == ticket + 1));
-        join(&mut lock, [ticket + 10]);
-    }
-    assert_eq!(lock.leave(3, rules, now), Left::Release(0), "the others came too late");
+    join(&mut lock, 2..=9);
+    assert!(matches!(lock.leave(1, rules, now), Left::HandedOver(Grant { ticket: 2, .. })));
+    assert_eq!(lock.leave(2, rules, now), Left::Release(0), "it began with one, who had two");
+    lock.next_request(rules);
+    lock.admit(0, Fence(8), rules, &mut None, now);
+    assert_eq!(inside(&lock), [(3, 8 << 6)]);
+}
+
+#[test]
+fn who_gives_up_leaves_its_place_in_the_turn_to_the_next() {
+    let mut lock = lock(1);
+    join(&mut lock, 1..=2);
+    lock.next_request(RULES);
+    lock.admit(0, Fence(7), RULES, &mut None, now);
+    join(&mut lock, 3..=4);
+    lock.forget(2);
+    assert!(matches!(lock.leave(1, RULES, now), Left::HandedOver(Grant { ticket: 3, .. })));
+    assert_eq!(lock.leave(3, RULES, now), Left::Release(0));
+}
+
+/// A node may have a million locks: each byte here is a megabyte.
+#[test]
+fn a_lock_takes_no_more_memory_than_it_has_to() {
+    use core::mem::size_of;
+    assert_eq!((size_of::<Asker>(), size_of::<Hold>()), (24, 48));
+    assert_eq!((size_of::<Seat>(), size_of::<Lock>()), (64, 120));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::request::Acquire;
 use crate::session::{MOST_REQUESTS, MOST_SESSIONS, SessionId, Who};
 use crate::status::Readiness;
 use crate::testing::Recorder;
+use crate::turns::Turns;
 use crate::view::Epoch;
 use crate::view::tests::view;
 use crate::wait::Wait;
@@ -30,7 +31,7 @@ struct Member {
 impl Member {
     /// Member 0 of a group.
     fn of(count: usize, algorithm: &str) -> Self {
-        let member = WholeMember::new(view(count, 0, algorithm), 1, 2, Time(0));
+        let member = WholeMember::new(view(count, 0, algorithm), 1, Turns::USUAL, Time(0));
         Member { member, driver: Recorder::default() }
     }
 
@@ -251,7 +252,7 @@ fn who_is_inside_before_the_answer_comes_stays_inside() {
     let owner = member.open(None);
     let own = member.name_at(0);
     // Somebody at the other member holds it; its release and its answer cross.
-    let mut other = WholeMember::new(view(2, 1, "naimi-trehel"), 1, 2, Time(0));
+    let mut other = WholeMember::new(view(2, 1, "naimi-trehel"), 1, Turns::USUAL, Time(0));
     let mut there = Recorder::default();
     let mut out = Vec::new();
     other.step(Input::LinkUp(0, 1), &mut there, &mut out);
@@ -378,7 +379,7 @@ fn a_grant_and_an_exclusion_in_one_go_leave_nobody_inside() {
     // Alone in its group of two the lock is granted as soon as the other has replied.
     let mut member = Member::ready(2, "robust-k");
     let owner = member.open(Some(TTL));
-    let mut other = WholeMember::new(view(2, 1, "robust-k"), 1, 2, Time(0));
+    let mut other = WholeMember::new(view(2, 1, "robust-k"), 1, Turns::USUAL, Time(0));
     let (mut there, mut out) = (Recorder::default(), Vec::new());
     other.step(Input::LinkUp(0, 1), &mut there, &mut out);
     member.ask(owner, 1, &["x"], Wait::Forever);

@@ -121,9 +121,7 @@ impl Shard {
 
     /// Whoever has left between the views leaves now.
     fn carry_out_releases(&mut self, index: LockIndex, out: &mut Outputs<'_>) {
-        let lock = &self.locks[index.0 as usize];
-        let left = lock.seated().filter(|(_, hold)| hold.has_left);
-        let tickets: Vec<Ticket> = left.map(|(_, hold)| hold.ticket).collect();
+        let tickets: Vec<Ticket> = self.locks[index.0 as usize].left().collect();
         for ticket in tickets {
             self.release(Place { shard: out.shard, lock: index, ticket }, out);
         }
@@ -234,7 +232,7 @@ mod tests {
     use super::*;
     use crate::testing::Recorder;
     use crate::view::tests::view;
-    use crate::{Acquire, Input, Output, PeerMessage, Time, Wait, WholeMember};
+    use crate::{Acquire, Input, Output, PeerMessage, Time, Turns, Wait, WholeMember};
 
     /// Two members of one group, and what they have sent.
     struct Pair {
@@ -245,7 +243,7 @@ mod tests {
 
     impl Pair {
         fn new(algorithm: &str) -> Self {
-            let member = |me| WholeMember::new(view(2, me, algorithm), 1, 2, Time(0));
+            let member = |me| WholeMember::new(view(2, me, algorithm), 1, Turns::USUAL, Time(0));
             let (drivers, out) = ([Recorder::default(), Recorder::default()], Vec::new());
             let mut pair = Pair { members: [member(0), member(1)], drivers, out };
             pair.step(0, Input::LinkUp(1, 1));

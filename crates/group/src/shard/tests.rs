@@ -22,13 +22,12 @@ struct Group {
     anomalies: Vec<&'static str>,
 }
 
-const HANDOVERS: u8 = 2;
+const TURNS: Turns = Turns { handovers: 2, rounds: 1 };
 
 impl Group {
     fn of(count: usize, algorithm: &str) -> Self {
         let hasher = RandomState::with_seeds(1, 2, 3, 4);
-        let shard =
-            |me| Shard::new(Arc::new(view(count, me, algorithm)), hasher.clone(), HANDOVERS);
+        let shard = |me| Shard::new(Arc::new(view(count, me, algorithm)), hasher.clone(), TURNS);
         Group {
             members: (0..count).map(shard).collect(),
             drivers: (0..count).map(|_| Recorder::default()).collect(),
@@ -241,7 +240,7 @@ fn a_lock_whose_fences_are_used_up_refuses_and_is_not_stuck() {
     // No fence has so many bits for the epoch.
     let mut late = view(1, 0, "naimi-trehel");
     late.epoch = Epoch(1 << 17);
-    group.members[0] = Shard::new(Arc::new(late), RandomState::with_seeds(1, 2, 3, 4), HANDOVERS);
+    group.members[0] = Shard::new(Arc::new(late), RandomState::with_seeds(1, 2, 3, 4), TURNS);
     for _ in 0..3 {
         let refused = group.ask_with(0, Key { name: "x", permits: 1 }, Ask::default());
         assert_eq!(refused.unwrap_err(), Refusal::Exhausted("x".to_string()));

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Config, ConfigError, MOST_LOCKS, member};
-use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace};
+use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns};
+
+const TURN_ROUNDS: &str = "turn-rounds";
 
 /// What `text` says, checked.
 pub(super) fn read(text: &str, name: Option<&str>) -> Result<Config, ConfigError> {
@@ -43,6 +45,8 @@ struct File {
     #[serde(default)]
     namespace: Vec<Spanned<NamespaceEntry>>,
     handovers: Option<Spanned<u64>>,
+    #[serde(rename = "turn-rounds")]
+    turn_rounds: Option<Spanned<u64>>,
     #[serde(rename = "locks")]
     most_locks: Option<Spanned<u64>>,
     detector: Option<Spanned<DetectorEntry>>,
@@ -71,7 +75,11 @@ impl File {
         }
         if let Some(given) = &self.handovers {
             let range = 0..=u64::from(MOST_HANDOVERS);
-            config.handovers = in_range("handovers", *given.as_ref(), range)? as u8;
+            config.turns.handovers = in_range("handovers", *given.as_ref(), range)? as u8;
+        }
+        if let Some(given) = &self.turn_rounds {
+            let range = 1..=u64::from(Turns::MOST_ROUNDS);
+            config.turns.rounds = in_range(TURN_ROUNDS, *given.as_ref(), range)? as u8;
         }
         if let Some(entry) = &self.detector {
             config.detector = entry.as_ref().detector(config.detector)?;
@@ -124,6 +132,9 @@ impl File {
             }
             ConfigError::Range { key: "handovers", .. } => {
                 self.handovers.as_ref().map(|given| given.span().start)
+            }
+            ConfigError::Range { key: TURN_ROUNDS, .. } => {
+                self.turn_rounds.as_ref().map(|given| given.span().start)
             }
             ConfigError::Range { key: "locks", .. } => {
                 self.most_locks.as_ref().map(|given| given.span().start)

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
-use catraca_group::{Key, RandomState, Refusal, Settled, Shard, Ticket, View};
+use catraca_group::{Key, RandomState, Refusal, Settled, Shard, Ticket, Turns, View};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -13,10 +13,6 @@ use crate::mutex::hold;
 
 /// How many parts the locks are in. More than there are cores, so that two of them seldom meet.
 const SHARDS: u16 = 64;
-
-/// How many rounds a turn of a member has. More of them pay for the messages that bring the lock here;
-/// all members have as many, so that no client is served more often than others.
-const ROUNDS: u8 = 6;
 
 /// Whom to wake once a mutex is free again.
 pub(super) type Woken = SmallVec<[Waker; 2]>;
@@ -90,10 +86,10 @@ pub(super) struct Shards {
 }
 
 impl Shards {
-    pub(super) fn new(view: &Arc<View>, handovers: u8) -> Self {
+    pub(super) fn new(view: &Arc<View>, turns: Turns) -> Self {
         let hasher = hasher();
         let cell = |_| {
-            let shard = Shard::new(Arc::clone(view), hasher.clone(), handovers).with_rounds(ROUNDS);
+            let shard = Shard::new(Arc::clone(view), hasher.clone(), turns);
             let parked = HashMap::with_hasher(hasher.clone());
             Mutex::new(Cell { shard, parked, is_stopped: false })
         };

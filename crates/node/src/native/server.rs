@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
-use catraca_group::{Acquire, Owner, Page, Refusal};
+use catraca_group::{Acquire, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
-use tokio::task::coop;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::{coop, yield_now};
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
@@ -27,18 +27,23 @@ pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
 pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
 /// A buffer that has grown beyond this is given back when it is empty.
 const USUAL_BUFFER: usize = 8 << 10;
-/// How much is read at once.
+/// How much is read at once of a message that has begun.
 const CHUNK: usize = 4 << 10;
+/// How much room an idle connection has for what comes next: there may be very many of them.
+const IDLE_CHUNK: usize = 512;
 
 /// Where clients are served.
 pub(crate) struct Server {
     engine: Arc<Engine>,
     quota: Arc<Quota>,
+    /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
+    /// for one at once would have the service to themselves.
+    listing: Arc<Semaphore>,
 }
 
 impl Server {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Server { engine, quota: Arc::default() }
+        Server { engine, quota: Arc::default(), listing: Arc::new(Semaphore::new(1)) }
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -57,6 +62,7 @@ impl Server {
         let mut connection = Connection {
             engine: &self.engine,
             quota: &self.quota,
+            listing: &self.listing,
             outbox: Arc::clone(&outbox),
             place,
             owner: None,
@@ -70,8 +76,9 @@ impl Server {
 
 /// One client.
 struct Connection<'a> {
-    engine: &'a Engine,
+    engine: &'a Arc<Engine>,
     quota: &'a Quota,
+    listing: &'a Arc<Semaphore>,
     outbox: Arc<Outbox>,
     place: Option<quota::Place>,
     /// Its session, if it has one.
@@ -217,7 +224,7 @@ impl Connection<'_> {
             (ClientMessage::Close, Some(owner)) => {
                 engine.serve(|service, parts, out| service.close(owner, parts, out));
             }
-            (ClientMessage::List(query), _) => self.page = Some(engine.list(query)),
+            (ClientMessage::List(query), _) => self.page = Some(self.list(query)),
             (ClientMessage::Status, _) => {
                 self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
             }
@@ -244,6 +251,27 @@ impl Connection<'_> {
         if let Some(place) = &self.place {
             place.stay();
         }
+    }
+
+    /// Asks for a page, when it is this client's turn.
+    fn list(&self, query: Query) -> oneshot::Receiver<Page> {
+        let (engine, listing) = (Arc::clone(self.engine), Arc::clone(self.listing));
+        let (tell, page) = oneshot::channel();
+        tokio::spawn(async move {
+            let Ok(turn) = listing.acquire().await else { return };
+            if tell.is_closed() {
+                return;
+            }
+            let made = engine.list(query);
+            // Whoever wants something else from the service goes first.
+            yield_now().await;
+            drop(turn);
+            if let Ok(page) = made.await {
+                // The client may be gone.
+                tell.send(page).ok();
+            }
+        });
+        page
     }
 
     fn tell_page(&mut self, page: Option<Page>) {
@@ -291,7 +319,7 @@ async fn read_some(
     reader: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
 ) -> io::Result<usize> {
-    bytes.reserve(CHUNK.min(LONGEST_CLIENT_FRAME));
+    bytes.reserve(if bytes.is_empty() { IDLE_CHUNK } else { CHUNK });
     let read = reader.read_buf(bytes).await?;
     Ok(read)
 }

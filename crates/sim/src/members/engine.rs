@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_core::{NodeId, property};
-use catraca_group::{Input, Owner, PeerMessage, Timer, WholeMember};
+use catraca_group::{Input, Owner, PeerMessage, Timer, Turns, WholeMember};
 
 use super::clients::{Act, Client, Command};
 use super::driver::group_time;
@@ -157,16 +157,12 @@ impl<'a> Simulation<'a> {
     fn new(setup: &'a Setup, hooks: Hooks<'a>) -> Self {
         let members = setup.members as usize;
         let handovers = match setup.flaw {
-            Some(Flaw::HandsOverTooOften) => setup.handovers + 4,
-            _ => setup.handovers,
+            Some(Flaw::HandsOverTooOften) => setup.turns.handovers + 4,
+            _ => setup.turns.handovers,
         };
+        let turns = Turns { handovers, ..setup.turns };
         let site = |me: usize| Site {
-            member: WholeMember::new(
-                setup.view(me),
-                me as u64 + 1,
-                handovers,
-                group_time(Time::ZERO),
-            ),
+            member: WholeMember::new(setup.view(me), me as u64 + 1, turns, group_time(Time::ZERO)),
             is_alive: true,
             pauses: 0,
             backlog: VecDeque::new(),
@@ -186,7 +182,7 @@ impl<'a> Simulation<'a> {
             settings: 0,
             random: Random::new(setup.seed),
             claims: ClaimSource::new(setup.claims, setup.locks),
-            judge: Judge::new(setup.locks, setup.permits, setup.handovers),
+            judge: Judge::new(setup.locks, setup.permits, setup.turns),
             metrics: Metrics::new(0),
             tally: Tally::default(),
             digest: Digest::default(),

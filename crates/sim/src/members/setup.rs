@@ -5,7 +5,8 @@ use std::time::Duration;
 use catraca_algorithms::{Spec, SpecError, hi_adsd, registry};
 use catraca_core::NodeId;
 use catraca_group::{
-    MOST_HANDOVERS, MOST_MEMBERS, MOST_PERMITS, Member, Namespace, TTL_RANGE, USUAL_DETECTOR, View,
+    MOST_HANDOVERS, MOST_MEMBERS, MOST_PERMITS, Member, Namespace, TTL_RANGE, Turns,
+    USUAL_DETECTOR, View,
 };
 use catraca_topology::Clusters;
 
@@ -70,8 +71,8 @@ pub struct Setup {
     pub permits: u32,
     /// How many locks a request asks for, and which.
     pub claims: Claims,
-    /// How often in a row a lock goes from one client of a member to the next.
-    pub handovers: u8,
+    /// How long the turns of members are.
+    pub turns: Turns,
     /// How long clients hold.
     pub hold: Distribution,
     /// From a release to the next request.
@@ -169,7 +170,7 @@ impl Setup {
             locks: 1,
             permits: 1,
             claims: Claims::default(),
-            handovers: 16,
+            turns: Turns::USUAL,
             hold: one,
             think: Distribution::ZERO,
             rounds: None,
@@ -196,7 +197,8 @@ impl Setup {
         within("requests at once", self.at_once, 1, MOST_AT_ONCE.into())?;
         within("locks", self.locks, 1, MOST_LOCKS.into())?;
         within("permits", self.permits, 1, MOST_PERMITS.into())?;
-        within("hand-overs", self.handovers.into(), 0, MOST_HANDOVERS.into())?;
+        within("hand-overs", self.turns.handovers.into(), 0, MOST_HANDOVERS.into())?;
+        within("rounds of a turn", self.turns.rounds.into(), 1, Turns::MOST_ROUNDS.into())?;
         let asked = self.claims.size.most();
         if asked > self.locks {
             return Err(SetupError::Claim { asked, locks: self.locks });

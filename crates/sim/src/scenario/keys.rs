@@ -59,7 +59,14 @@ pub const KEYS: &[Key] = &[
         "N",
         "members: how often in a row a lock goes from one client of a member to the next",
     )
-    .or("16"),
+    .or("23"),
+    one(
+        "turn-rounds",
+        "turn-rounds",
+        "N",
+        "members: how many are served in a turn for each client that was there when it began",
+    )
+    .or("8"),
     one("ttl", "ttl", "TIME", "members: how long a session lasts unless it is renewed, or 'none'")
         .or("10"),
     one("resources", "resources", "N", "How many resources are guarded; members: how many locks")

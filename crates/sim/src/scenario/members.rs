@@ -1,5 +1,7 @@
 //! From what was said to a run of members.
 
+use catraca_group::Turns;
+
 use super::values::wrong;
 use super::{Scenario, ScenarioError};
 use crate::members::{Setup, Waiting};
@@ -7,10 +9,11 @@ use crate::setup::Limits;
 use crate::time::Time;
 
 /// What can be said of members alone.
-const OF_MEMBERS: [&str; 12] = [
+const OF_MEMBERS: [&str; 13] = [
     "members",
     "clients",
     "handovers",
+    "turn-rounds",
     "ttl",
     "workload.at-once",
     "workload.tries",
@@ -71,7 +74,10 @@ impl Scenario {
             locks,
             permits: self.k(members)?.unwrap_or(usual.permits),
             claims: self.claims(locks)?,
-            handovers: self.whole("handovers")?.unwrap_or(usual.handovers),
+            turns: Turns {
+                handovers: self.whole("handovers")?.unwrap_or(usual.turns.handovers),
+                rounds: self.whole("turn-rounds")?.unwrap_or(usual.turns.rounds),
+            },
             hold: self.one("workload.hold")?.unwrap_or(usual.hold),
             think: self.one("workload.think")?.unwrap_or(usual.think),
             rounds: self.positive("workload.rounds")?,
@@ -166,6 +172,7 @@ mod tests {
         let setup = base()
             .with("clients", 8)
             .with("handovers", 3)
+            .with("turn-rounds", 2)
             .with("k", 2)
             .with("ttl", "none")
             .with("workload.rounds", 4)
@@ -173,7 +180,8 @@ mod tests {
             .with("mutant", "drops-grants")
             .members();
         let setup = setup.unwrap().unwrap();
-        assert_eq!((setup.clients, setup.handovers, setup.permits, setup.ttl), (8, 3, 2, None));
+        assert_eq!((setup.clients, setup.permits, setup.ttl), (8, 2, None));
+        assert_eq!(setup.turns, Turns { handovers: 3, rounds: 2 });
         assert_eq!((setup.rounds, setup.limits), (Some(4), Limits::default()));
         assert_eq!((setup.waiting.tries, setup.flaw), (0.5, Some(Flaw::DropsGrants)));
     }

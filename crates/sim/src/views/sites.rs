@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_group::{
-    Driver, Entry, Input, Notice, Output, Owner, PeerMessage, Run, StepMessage, Timer, View,
+    Driver, Entry, Input, Notice, Output, Owner, PeerMessage, Run, StepMessage, Timer, Turns, View,
     WholeMember,
 };
 
@@ -17,8 +17,8 @@ use crate::time::Time;
 
 /// It takes so long until a broken connection is noticed, and until it is made anew.
 const NOTICED: Time = Time(300_000);
-/// How often in a row clients of a member hand a lock over.
-const HANDOVERS: u8 = 4;
+/// How long the turns of members are: short, so that there are many.
+const TURNS: Turns = Turns { rounds: 2, handovers: 4 };
 
 /// A machine, and the member that runs there.
 pub(super) struct Site {
@@ -140,7 +140,7 @@ impl Simulation<'_> {
         let incarnation = self.last_incarnation;
         let settings = self.setup.settings(site);
         let local = self.sites[site].clock.at(now);
-        let member = WholeMember::joining(settings, incarnation, HANDOVERS, local);
+        let member = WholeMember::joining(settings, incarnation, TURNS, local);
         let member = match self.setup.mutant {
             Some(mutant) => member.with_rules(mutant),
             None => member,

@@ -1,5 +1,6 @@
 //! Clients get the same share, however they are spread over the members.
 
+use catraca_group::Turns;
 use catraca_sim::members::Setup;
 use catraca_sim::{Latency, Limits};
 
@@ -12,7 +13,7 @@ fn contended(algorithm: &str, clients: u32, seed: u64) -> Setup {
         seed,
         hold: "exp:0.5".parse().unwrap(),
         latency: Latency::Uniform("uniform:0.1..1".parse().unwrap()),
-        limits: Limits { entries: Some(u64::from(clients) * 40), time: None },
+        limits: Limits { entries: Some(u64::from(clients) * 100), time: None },
         ..Setup::new(algorithm, 3)
     }
 }
@@ -35,8 +36,20 @@ fn clients_spread_unevenly_over_three_members_get_the_same_share() {
 
 #[test]
 fn without_handovers_members_take_turns_and_clients_of_larger_ones_get_less() {
-    let setup = Setup { handovers: 0, ..contended("naimi-trehel", 8, 1) };
+    let turns = Turns { handovers: 0, ..Turns::USUAL };
+    let setup = Setup { turns, ..contended("naimi-trehel", 8, 1) };
     let report = correct(&setup);
     assert!(report.client_fairness.unwrap() < 0.98, "{:?}", report.client_fairness);
     assert_eq!(report.handovers, 0);
+}
+
+/// With so many rounds that the bound decides, turns are as long for two clients as for three: this is
+/// what the length of a turn by its queue is for.
+#[test]
+fn turns_of_one_length_give_clients_of_larger_members_less() {
+    let turns = Turns { rounds: Turns::MOST_ROUNDS, ..Turns::USUAL };
+    let setup = Setup { turns, ..contended("naimi-trehel", 8, 1) };
+    let (equal, usual) = (correct(&setup), correct(&contended("naimi-trehel", 8, 1)));
+    assert!(equal.client_fairness.unwrap() < 0.98, "{:?}", equal.client_fairness);
+    assert!(usual.client_fairness.unwrap() >= 0.98, "{:?}", usual.client_fairness);
 }

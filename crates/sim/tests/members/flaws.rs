@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use catraca_core::property;
+use catraca_group::Turns;
 use catraca_sim::members::{FLAWS, Flaw, Setup};
 use catraca_sim::{Latency, Time};
 
@@ -15,7 +16,7 @@ fn setup(algorithm: &str, seed: u64) -> Setup {
     Setup {
         seed,
         at_once: 2,
-        handovers: 1,
+        turns: Turns { handovers: 1, ..Turns::USUAL },
         ttl: Some(Time::units(3)),
         latency: Latency::Uniform("exp:1".parse().unwrap()),
         ..small(algorithm, 3, 9, 10)

@@ -50,7 +50,7 @@ impl World {
             Action::Ask(client) => {
                 let member = setting.member_of(client);
                 let number = setting.requests - self.clients[client].remaining;
-                self.clients[client].phase = Phase::Waiting(self.turns(model, client));
+                self.clients[client].phase = Phase::Waiting;
                 self.clients[client].remaining -= 1;
                 self.queues[member].push(client);
                 let asked = setting.asked(client);
@@ -87,33 +87,15 @@ impl World {
         self.queues[setting.member_of(client)].retain(|waiter| *waiter != client);
     }
 
-    /// The turns that the member of `client` has with locks that this client asks for.
-    fn turns(&self, model: &MemberModel, client: usize) -> SmallVec<[Turn; 2]> {
-        let mut turns = SmallVec::new();
-        for other in model.setting.clients_of(model.setting.member_of(client)) {
-            if let Phase::Inside(fences) = &self.clients[other].phase {
-                let held = model.wanted[other].iter().zip(fences);
-                let shared = held.filter(|(name, _)| model.wanted[client].contains(name));
-                turns.extend(shared.map(|(&name, &fence)| turn(name, fence)));
-            }
-        }
-        turns.sort_unstable();
-        turns.dedup();
-        turns
-    }
-
     /// Turns that are over cannot come back: states that differ only in them are the same.
     fn forget_past_turns(&mut self, model: &MemberModel) {
-        for client in 0..self.clients.len() {
-            let Phase::Waiting(turns) = &self.clients[client].phase else { continue };
-            if turns.is_empty() {
-                continue;
-            }
-            let present = self.turns(model, client);
-            if let Phase::Waiting(turns) = &mut self.clients[client].phase {
-                turns.retain(|turn| present.contains(turn));
+        let mut present: SmallVec<[Turn; 4]> = SmallVec::new();
+        for (client, wanted) in self.clients.iter().zip(&model.wanted) {
+            if let Phase::Inside(fences) = &client.phase {
+                present.extend(wanted.iter().zip(fences).map(|(&name, &fence)| turn(name, fence)));
             }
         }
+        self.turns.retain(|turn, _| present.contains(turn));
     }
 
     fn deliver(&mut self, model: &MemberModel, from: usize, to: usize, tell: Tell<'_>) {
@@ -237,13 +219,8 @@ impl World {
 
     fn let_in(&mut self, model: &MemberModel, client: usize, fences: SmallVec<[Fence; 2]>) {
         let setting = &model.setting;
-        let Phase::Waiting(turns) = &self.clients[client].phase else {
+        if self.clients[client].phase != Phase::Waiting {
             return self.blame(Fault::NotWaiting(client));
-        };
-        let mut granted = model.wanted[client].iter().zip(&fences);
-        let same = granted.find(|&(&name, &fence)| turns.contains(&turn(name, fence)));
-        if let Some((_, &fence)) = same {
-            self.blame(Fault::SameTurn(client, fence));
         }
         let before = self.queues[setting.member_of(client)].iter();
         let mut before = before.take_while(|&&waiter| waiter != client);
@@ -256,12 +233,14 @@ impl World {
     /// A client was let into an instance: a lock, or all locks of which it asks for a set. It may still
     /// have to wait for another, and take back what it has.
     fn note_grant(&mut self, model: &MemberModel, lock: &str, client: usize, fence: Fence) {
-        if !matches!(self.clients[client].phase, Phase::Waiting(_)) {
+        if !matches!(self.clients[client].phase, Phase::Waiting) {
             return self.blame(Fault::NotWaiting(client));
         }
         for &name in &model.wanted[client] {
             if (model.knows_sets || model.names[name] == lock)
-                && let Err(fault) = self.note_fence(&model.setting, name, fence)
+                && let Err(fault) = self
+                    .note_fence(&model.setting, name, fence)
+                    .and_then(|()| self.note_turn(model, name, client, fence))
             {
                 self.blame(fault);
             }
@@ -293,7 +272,28 @@ impl World {
             1.. if !follows => {
                 Err(Fault::FenceParts(fence, "counts a hand-over that did not happen"))
             }
-            _ if handovers > setting.handovers => Err(Fault::TooManyHandovers(fence)),
+            _ if handovers > setting.turns.handovers => Err(Fault::TooManyHandovers(fence)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of the turn that a grant of the lock at place `name` belongs to. It begins with
+    /// whoever waits at that moment.
+    fn note_turn(
+        &mut self,
+        model: &MemberModel,
+        name: usize,
+        client: usize,
+        fence: Fence,
+    ) -> Result<(), Fault> {
+        let (.., handover) = unpack_fence(fence);
+        if handover == 0 {
+            let waiting = self.queues[model.setting.member_of(client)].iter();
+            let queue = waiting.filter(|&&waiter| model.wanted[waiter].contains(&name)).count();
+            self.turns.insert(turn(name, fence), model.setting.turns.handovers_for(queue));
+        }
+        match self.turns.get(&turn(name, fence)) {
+            Some(&handovers) if handover > handovers => Err(Fault::LongTurn { fence, handovers }),
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use catraca_algorithms::SpecError;
 use catraca_check::group::{NextView, Setting, SettingError, Violation, check};
 use catraca_check::{Limits, Progress, Report, Verdict};
+use catraca_node::Turns;
 
 use crate::failure::Failure;
 use crate::output::Stdout;
@@ -27,9 +28,13 @@ pub(super) struct Members {
         allow_negative_numbers = true, value_parser = value::at_least(1u32))]
     permits: u32,
     /// How often in a row clients of one member hand the lock over, at the most.
-    #[arg(long, value_name = "N", default_value_t = 2, requires = "members",
+    #[arg(long, value_name = "N", default_value_t = Turns::USUAL.handovers, requires = "members",
         allow_negative_numbers = true, value_parser = value::at_least(0u8))]
     handovers: u8,
+    /// How many are served in a turn of a member for each client that was there when it began.
+    #[arg(long, value_name = "N", default_value_t = Turns::USUAL.rounds, requires = "members",
+        allow_negative_numbers = true, value_parser = value::at_least(1u8))]
+    turn_rounds: u8,
     /// How many requests may be taken back while they wait, in all.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "members",
         allow_negative_numbers = true, value_parser = value::at_least(0u32))]
@@ -72,7 +77,7 @@ impl Members {
             clients: usize::from(self.clients),
             requests: requests.unwrap_or(defaults.requests),
             permits: self.permits,
-            handovers: self.handovers,
+            turns: Turns { handovers: self.handovers, rounds: self.turn_rounds },
             names: self.names.split('|').map(list).collect(),
             cancels: self.cancels,
             next_view: self.next_view,

@@ -1,0 +1,47 @@
+//! `catraca bench --beside`: two builds in one run.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use support::Folder;
+
+#[test]
+fn a_build_beside_itself_has_a_ratio_for_every_row() {
+    let ran = Folder::new().run(&[
+        "bench",
+        "--seconds",
+        "0.1",
+        "--beside",
+        env!("CARGO_BIN_EXE_catraca"),
+    ]);
+    let ran = ran.quietly(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].contains("this build") && lines[0].contains("ratio"), "{}", ran.stdout);
+    assert_eq!(lines.len(), 2 + 12, "{}", ran.stdout);
+    for name in ["Jain's index of the 8 ", "Jain's index of the 64", "8 clients on one lock"] {
+        assert!(lines.iter().any(|line| line.starts_with(name)), "{}", ran.stdout);
+    }
+    for line in &lines[2..] {
+        let ratio = line.split(' ').next_back().unwrap();
+        assert!(ratio.parse::<f64>().is_ok_and(|ratio| ratio > 0.0), "{line}");
+    }
+}
+
+#[test]
+fn what_is_no_build_of_catraca_is_wrong_input() {
+    let folder = Folder::new();
+    folder.write("plain", "");
+    for (path, why) in [
+        ("nowhere/catraca", "cannot be run"),
+        ("./plain", "cannot be run"),
+        ("/bin/sh", "'/bin/sh'"),
+        ("/bin/false", "ended with"),
+        ("/bin/echo", "is another program"),
+    ] {
+        let ran = folder.run(&["bench", "--seconds", "0.1", "--beside", path]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{path}: {}", ran.stderr);
+        let said = ran.stderr.lines().next_back().unwrap();
+        assert!(said.contains("--beside") && said.contains(why), "{path}: {said}");
+        assert!(said.contains("another build of catraca"), "{path}: {said}");
+    }
+}
