@@ -1,38 +1,70 @@
 //! Who has answered a request, in memory that follows how many have answered.
 //!
 //! A set with a bit for every node up to its largest would take 125 kB for a single answer of the
-//! millionth node, and a graph may have a million requests.
+//! millionth node, and a graph may have a million requests. Labels that are copied or joined share
+//! their sets until one of them changes.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use catraca_core::NodeId;
 
-/// A set of nodes: words of 64 nodes, sorted, of which only those that are not empty are kept.
+/// The nodes that have answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Answers {
-    words: Vec<(u32, u64)>,
-    count: u32,
-}
+pub(super) struct Answers(Arc<Words>);
 
 impl Answers {
     pub(super) fn of(node: NodeId) -> Self {
         let (index, bit) = place(node);
-        Answers { words: [(index, bit)].into(), count: 1 }
+        Answers(Arc::new(Words { words: [(index, bit)].into(), count: 1 }))
     }
 
     pub(super) fn contains(&self, node: NodeId) -> bool {
         let (index, bit) = place(node);
-        let word = self.words.binary_search_by_key(&index, |&(index, _)| index);
-        word.is_ok_and(|word| self.words[word].1 & bit != 0)
+        self.0.word(index) & bit != 0
     }
 
     /// How many have answered.
     pub(super) fn len(&self) -> u32 {
-        self.count
+        self.0.count
     }
 
     /// Adds all of `other`.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub(super) fn join(&mut self, Answers(other): &Self) {
+        let Answers(words) = self;
+        if Arc::ptr_eq(words, other) {
+            return;
+        }
+        if other.count >= words.count && other.includes(words) {
+            *words = Arc::clone(other);
+        } else if !words.includes(other) {
+            Arc::make_mut(words).join(other);
+        }
+    }
+}
+
+/// A set of nodes: words of 64 nodes, sorted, of which only those that are not empty are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Words {
+    words: Vec<(u32, u64)>,
+    count: u32,
+}
+
+impl Words {
+    fn word(&self, index: u32) -> u64 {
+        let word = self.words.binary_search_by_key(&index, |&(index, _)| index);
+        word.map_or(0, |word| self.words[word].1)
+    }
+
+    fn includes(&self, other: &Self) -> bool {
+        let mut ours = self.words.iter();
+        other.words.iter().all(|&(index, bits)| {
+            let same = ours.find(|&&(ours, _)| ours >= index);
+            same.is_some_and(|&(ours, word)| ours == index && bits & !word == 0)
+        })
+    }
+
+    fn join(&mut self, other: &Self) {
         let mut from = 0;
         for &(index, bits) in &other.words {
             match self.words[from..].binary_search_by_key(&index, |&(index, _)| index) {
@@ -87,6 +119,6 @@ mod tests {
 
     #[test]
     fn one_answer_of_the_last_node_takes_one_word() {
-        assert_eq!(Answers::of(NodeId(u32::MAX)).words.len(), 1);
+        assert_eq!(Answers::of(NodeId(u32::MAX)).0.words.len(), 1);
     }
 }

@@ -22,8 +22,8 @@ const LAST: u64 = 1 << 62;
 /// What a run may take, the same on every machine: about a minute, and about a gigabyte.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// Nodes that meet, requests that they read, and 8 bytes of the labels that they share, over the
-    /// whole run.
+    /// Nodes that meet, requests that they read, and each 64 bytes of the labels that they share,
+    /// over the whole run.
     work: u64,
     /// Requests that the nodes of one component read at one instant. They may answer all of them.
     read: u64,
@@ -333,7 +333,7 @@ impl<'a, 'g, 'h, R: Relabelling> Engine<'a, 'g, 'h, R> {
         }
         self.changed = now;
         let bytes = self.nodes[members[0].index()].known.bytes();
-        self.work += members.len() as u64 + bytes / 8;
+        self.work += members.len() as u64 + bytes / 64;
         let nodes = self.group.nodes.into();
         self.labels.seen(now, bytes, (self.uncollected)(self.report.requests, nodes));
         Ok(())
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(run(Bounds { read: 16, ..Bounds::DEFAULT }), usual);
         let too_many = run(Bounds { read: 15, ..Bounds::DEFAULT });
         assert_eq!((too_many.end, too_many.served.len()), (End::TooMuchWork, 0));
-        let too_long = run(Bounds { work: 60, ..Bounds::DEFAULT });
+        let too_long = run(Bounds { work: 30, ..Bounds::DEFAULT });
         assert_eq!(too_long.end, End::TooMuchWork);
         assert!((1..4).contains(&too_long.served.len()), "{}", too_long.served.len());
     }
