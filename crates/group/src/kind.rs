@@ -17,6 +17,8 @@ use catraca_core::{
     Algorithm, Bounds, Claim, Effect, Effects, Fence, Input, Message, NodeId, Start, TimerTag,
 };
 
+use crate::blocks::Blocks;
+
 /// Where an instance's state is, among those of its kind and shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slot(u32);
@@ -91,7 +93,7 @@ pub(crate) fn kind_of(spec: &Spec) -> Result<Box<dyn Kind>, SpecError> {
             Box::new(Instances::<A> {
                 config: Arc::new(config),
                 bounds: self.0,
-                states: Vec::new(),
+                states: Blocks::new(),
                 effects: Effects::new(),
                 counts: vec![0; A::Message::KINDS.len()],
             })
@@ -103,7 +105,7 @@ pub(crate) fn kind_of(spec: &Spec) -> Result<Box<dyn Kind>, SpecError> {
 struct Instances<A: Algorithm> {
     config: Arc<A::Config>,
     bounds: Bounds,
-    states: Vec<A>,
+    states: Blocks<A>,
     effects: Effects<A::Message>,
     counts: Vec<u64>,
 }

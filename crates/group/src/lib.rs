@@ -14,6 +14,7 @@
 #![no_std]
 extern crate alloc;
 
+mod blocks;
 mod detector;
 mod driver;
 mod durable;

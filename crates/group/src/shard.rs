@@ -21,6 +21,7 @@ use catraca_core::{Claim, Fence};
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
+use crate::blocks::Blocks;
 use crate::driver::{
     Change, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
 };
@@ -109,7 +110,7 @@ pub struct Shard {
     mutation: Option<&'static dyn Mutation>,
     /// Where the locks are, by the hash of their names.
     table: HashTable<u32>,
-    locks: Vec<Lock>,
+    locks: Blocks<Lock>,
     /// Places in `locks` whose locks were forgotten.
     free: Vec<u32>,
     families: Vec<Family>,
@@ -136,7 +137,7 @@ impl Shard {
             turns,
             mutation: None,
             table: HashTable::new(),
-            locks: Vec::new(),
+            locks: Blocks::new(),
             free: Vec::new(),
             families: Vec::new(),
             tickets: 0,
@@ -418,7 +419,7 @@ impl Shard {
 
     fn indexed(&self) -> impl Iterator<Item = (u32, &Lock)> {
         // A place that is free has a lock without a name.
-        (0..).zip(&self.locks).filter(|(_, lock)| !lock.name.is_empty())
+        (0..).zip(self.locks.iter()).filter(|(_, lock)| !lock.name.is_empty())
     }
 
     /// What has been counted.
