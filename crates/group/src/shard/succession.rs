@@ -194,8 +194,8 @@ impl Shard {
     pub fn reset(&mut self) {
         self.is_frozen = true;
         self.internal.clear();
-        for lock in &mut self.locks {
-            lock.clear();
+        for index in 0..self.locks.len() {
+            self.locks[index].clear();
         }
     }
 
