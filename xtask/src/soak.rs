@@ -7,7 +7,7 @@ use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_check::{Options, Verdict, check};
 use catraca_core::{NodeId, Start};
-use catraca_sim::{Hooks, Random, Scenario, Violation, members, run};
+use catraca_sim::{Hooks, Random, Scenario, Violation, members, run, views};
 
 use crate::shell;
 
@@ -86,10 +86,27 @@ fn seeded_runs(time: Duration) -> Result<()> {
         if let Some(setup) = scenario.members()? {
             holds(&scenario, members::run(&setup, members::Hooks::default())?.violation)?;
         }
+        group_survives(runs)?;
         runs += 1;
     }
-    println!("{runs} seeded runs of nodes, and as many of members, without a violation");
+    println!(
+        "{runs} seeded runs of nodes, of members and of groups that change, without a violation"
+    );
     Ok(())
+}
+
+/// A group whose members come and go, under the faults of one seed.
+fn group_survives(seed: u64) -> Result<()> {
+    let algorithms = ["naimi-trehel", "ricart-agrawala", "suzuki-kasami", "maekawa", "raymond"];
+    let algorithm = algorithms[seed as usize % algorithms.len()];
+    let members = 1 + (seed as usize / algorithms.len()) % 5;
+    match views::run(&views::Setup::new(algorithm, members), seed).violation {
+        None => Ok(()),
+        Some((at, what)) => bail!(
+            "at {at}: {what}\nreproduce: catraca swarm --algorithm {algorithm} --members {members} \
+             --seed {seed} --runs 1"
+        ),
+    }
 }
 
 fn holds(scenario: &Scenario, violation: Option<Violation>) -> Result<()> {

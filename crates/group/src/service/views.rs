@@ -391,7 +391,13 @@ impl Service {
         host.step_all(&mut |shard, _| shard.reset());
         self.phase = Phase::Gathering;
         out.push(Output::Out(why.to_string()));
-        self.with_membership(host, out, Membership::wake);
+        match self.is_departing() {
+            // It was about to leave for good, and does not come back.
+            true => self.with_membership(host, out, |membership, now, more| {
+                membership.leave(Leaving::ForGood, now, more);
+            }),
+            false => self.with_membership(host, out, Membership::wake),
+        }
     }
 
     // Leaving in order.
@@ -411,7 +417,8 @@ impl Service {
         let departure = Departure { how, drained_at, is_told: false, over_at, is_over: false };
         match &mut views.departure {
             Some(known) if known.how == Leaving::ForGood => return,
-            Some(known) => known.how = how,
+            // What was said about leaving for now is said anew.
+            Some(known) => (known.how, known.is_over) = (how, false),
             None => views.departure = Some(departure),
         }
         let waits = |request: &crate::request::Request| !matches!(request.state, State::Held(_));

@@ -119,7 +119,8 @@ impl Connection<'_> {
             begun = is_unfinished.then(|| begun.unwrap_or_else(|| deadline(MESSAGE_TIME)));
             let limit = begun.or_else(|| self.owner.is_none().then(|| deadline(IDLE_TIME)));
             // Behind a question that waits for its turn there can be others, but not any number.
-            let has_room = bytes.len() <= LONGEST_CLIENT_FRAME;
+            let most = if self.page.is_some() { IDLE_CHUNK } else { LONGEST_CLIENT_FRAME };
+            let has_room = bytes.len() <= most;
             tokio::select! {
                 read = read_some(&mut reader, &mut bytes), if has_room => {
                     if read? == 0 {
