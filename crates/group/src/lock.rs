@@ -151,7 +151,7 @@ impl Lock {
         home: u16,
         slots: impl Iterator<Item = Slot>,
     ) -> Self {
-        let seats = slots.map(|slot| Seat::idle(slot)).collect();
+        let seats = slots.map(Seat::idle).collect();
         Lock { name: name.into(), permits, kind, home, seats, waiting: BTreeMap::new() }
     }
 
