@@ -124,8 +124,7 @@ pub(crate) enum Admitted {
     Client(Grant),
     /// Nobody here wants it any more: the group is to be told that this seat leaves.
     Nobody,
-    /// The group counted further than a fence can: nobody can be let in, and the group is to be told
-    /// that this seat leaves.
+    /// The group counted further than a fence can: nobody can be let in.
     Exhausted,
     /// Nothing was asked for.
     Unasked,
@@ -271,10 +270,7 @@ impl Lock {
         now: impl FnOnce() -> Time,
     ) -> Admitted {
         let Place::Asking(asked) = &self.seats[seat].place else { return Admitted::Unasked };
-        let Some(fence) = fence::pack(rules.epoch, number, 0) else {
-            self.seats[seat].place = Place::Idle;
-            return Admitted::Exhausted;
-        };
+        let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
         let next = match asked {
             None => call(&mut self.waiting, None)
                 .map(|(ticket, waiter)| (ticket, waiter.asker))
@@ -294,6 +290,11 @@ impl Lock {
         self.seats[seat].has_left = false;
         self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
         Admitted::Client(Grant { ticket, request, fence })
+    }
+
+    /// Nobody can be let in by the grant that `seat` has got.
+    pub(crate) fn decline(&mut self, seat: usize) {
+        self.seats[seat].place = Place::Idle;
     }
 
     /// The client with `ticket` leaves.

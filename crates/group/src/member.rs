@@ -1,5 +1,6 @@
 //! A whole member: its service and its locks in one value, for drivers that step one thing at a time.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -98,6 +99,13 @@ impl WholeMember {
         self
     }
 
+    /// The same member, whose grants are numbered from `number` on in every view.
+    #[doc(hidden)]
+    pub fn counting_from(mut self, number: u64) -> Self {
+        self.shard.count_from(number);
+        self
+    }
+
     /// The same member with broken locks.
     #[doc(hidden)]
     pub fn mutated(mut self, mutant: &Mutant) -> Self {
@@ -158,6 +166,9 @@ impl WholeMember {
         }
         if host.withheld {
             service.withheld(host, out);
+        }
+        if let Some(name) = host.used_up.take() {
+            service.used_up(&name, host, out);
         }
         out.append(&mut host.out);
     }
@@ -236,12 +247,13 @@ struct Parts<'a> {
     settled: VecDeque<Settled>,
     out: Vec<Output>,
     withheld: bool,
+    used_up: Option<Box<str>>,
 }
 
 impl<'a> Parts<'a> {
     fn new(shard: &'a mut Shard, hasher: &'a RandomState, driver: &'a mut dyn Driver) -> Self {
         let (settled, out) = (VecDeque::new(), Vec::new());
-        Parts { shard, hasher, driver, settled, out, withheld: false }
+        Parts { shard, hasher, driver, settled, out, withheld: false, used_up: None }
     }
 
     /// Lets the shard step, and keeps what follows.
@@ -250,6 +262,9 @@ impl<'a> Parts<'a> {
         let done = step(self.shard, &mut outputs);
         self.settled.extend(outputs.settled);
         self.withheld |= outputs.withheld;
+        if let Some(name) = outputs.used_up {
+            self.used_up.get_or_insert(name);
+        }
         self.out.extend(outputs.anomalies.into_iter().map(Output::Anomaly));
         done
     }

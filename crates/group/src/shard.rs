@@ -121,6 +121,12 @@ pub struct Shard {
     held: Arc<Held>,
     /// Whether no algorithm may step any more: the next view has yet to begin.
     is_frozen: bool,
+    /// Whether the group goes from view to view: whoever cannot be served in this one waits for the next.
+    has_next_view: bool,
+    /// Whether a lock has nearly used up its numbers in this view.
+    is_used_up: bool,
+    /// What the numbers of grants begin after: other than 0 in tests.
+    first_number: u64,
     /// Who leaves a lock only to ask for it again.
     pub returning: Returning,
     step: Step,
@@ -144,6 +150,9 @@ impl Shard {
             suspects: Vec::new(),
             held: Arc::default(),
             is_frozen: false,
+            has_next_view: false,
+            is_used_up: false,
+            first_number: 0,
             returning: Returning::default(),
             step: Step::default(),
             internal: VecDeque::new(),
@@ -154,6 +163,12 @@ impl Shard {
     /// Its locks are broken in one way from now on.
     pub(crate) fn mutated(&mut self, mutant: &Mutant) {
         self.mutation = Some(mutant.mutation);
+    }
+
+    /// The numbers of its grants begin after `number` in every view, to see what happens when they are
+    /// used up.
+    pub(crate) fn count_from(&mut self, number: u64) {
+        self.first_number = number;
     }
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.

@@ -310,6 +310,11 @@ impl Service {
         self.with_membership(host, out, |membership, now, more| membership.renew(cause, now, more));
     }
 
+    /// A lock has nearly used up the numbers of its fences in this view. In the next one they begin anew.
+    pub fn used_up(&mut self, name: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
+        self.renew_view(Cause::UsedUp(name.into()), host, out);
+    }
+
     fn known_peers(&self) -> Vec<Peer> {
         let peer = |member: &crate::Member| {
             let run = self.membership().and_then(|membership| membership.connected(&member.name));

@@ -92,6 +92,7 @@ impl Shard {
     /// asks again, in the same order; a lock that nobody here holds or awaits is forgotten.
     pub fn change_view(&mut self, view: Arc<View>, held: Arc<Held>, out: &mut Outputs<'_>) {
         (self.view, self.held, self.is_frozen) = (view, held, false);
+        (self.has_next_view, self.is_used_up) = (true, false);
         // Their places belong to the old view.
         self.suspects.clear();
         self.families.clear();
