@@ -77,6 +77,8 @@ pub enum Timer {
     Membership,
     /// Of a member that is about to leave.
     Departure,
+    /// Of durable holds of which something is not known yet.
+    Durable,
 }
 
 /// Something that happened to a lock, for whoever watches.

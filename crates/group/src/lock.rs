@@ -35,6 +35,8 @@ pub struct Owner(pub u64);
 impl Owner {
     /// The program that runs the member.
     pub const PROGRAM: Owner = Owner(0);
+    /// Whoever asks for durable holds: these have owners of their own.
+    pub const DURABLE: Owner = Owner(u64::MAX);
 }
 
 /// Who asks, and for what.
@@ -290,6 +292,15 @@ impl Lock {
         self.seats[seat].has_left = false;
         self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
         Admitted::Client(Grant { ticket, request, fence })
+    }
+
+    /// A hold that was elsewhere has `seat` from the next view on.
+    pub(crate) fn adopt(&mut self, seat: usize, hold: Hold) {
+        while self.seats.len() <= seat {
+            self.seats.push(Seat::idle(Slot::NONE));
+        }
+        let slot = self.seats[seat].slot;
+        self.seats[seat] = Seat { place: Place::Inside(hold), ..Seat::idle(slot) };
     }
 
     /// Nobody can be let in by the grant that `seat` has got.

@@ -29,10 +29,12 @@ use serde::{Deserialize, Serialize};
 
 use self::change::Change;
 pub use self::mutants::{VIEW_MUTANTS, ViewMutant};
+use self::record::VIEW;
 pub use self::record::{Beat, Cause, Entry, Run, ViewRecord};
-use self::record::{VIEW, beat_key};
+pub(crate) use self::record::{beat_key, decode, encode};
 pub use self::rules::Lease;
-use self::rules::{Rules, Sound};
+pub(crate) use self::rules::{Rules, Sound};
+use crate::durable::Adopted;
 use crate::registry::{Answer, Revision, Trouble, Txn};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
@@ -67,6 +69,14 @@ pub enum ViewMessage {
         /// Whether this is the last part.
         is_last: bool,
     },
+    /// Durable holds that are at the receiver when this view begins, and were not before. They come
+    /// before the table.
+    Adopt {
+        /// The number of the view.
+        epoch: Epoch,
+        /// Some of them.
+        holds: Vec<Adopted>,
+    },
 }
 
 impl ViewMessage {
@@ -74,7 +84,8 @@ impl ViewMessage {
         match self {
             ViewMessage::Begin { epoch }
             | ViewMessage::Report { epoch, .. }
-            | ViewMessage::Table { epoch, .. } => *epoch,
+            | ViewMessage::Table { epoch, .. }
+            | ViewMessage::Adopt { epoch, .. } => *epoch,
         }
     }
 }
@@ -283,6 +294,25 @@ impl Membership {
             history: VecDeque::new(),
             obstacle: None,
         }
+    }
+
+    /// The rules that keep two from being inside.
+    pub(crate) fn rules(&self) -> &'static dyn Rules {
+        self.rules
+    }
+
+    /// When the own beat was written last, as far as is known, of a member that is in the view.
+    pub(crate) fn own_beat_at(&self) -> Option<Revision> {
+        let Standing::Inside(_) = self.standing else { return None };
+        self.beats.get(&self.settings.member.name).map(|heard| heard.at)
+    }
+
+    /// Beats at once: what was guarded by the beat before is done by then, or never will be.
+    pub(crate) fn beat_now(&mut self, now: Time, out: &mut Vec<Directive>) {
+        if let Standing::Inside(_) = self.standing {
+            self.beat_at = now;
+        }
+        self.decide(now, out);
     }
 
     /// Breaks a rule.

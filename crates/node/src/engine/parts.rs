@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use catraca_client::clock;
-use catraca_core::Claim;
+use catraca_core::{Claim, Fence};
 use catraca_group::{
     Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Settled, Shard,
     StepMessage, Time, Timer,
@@ -89,6 +89,11 @@ impl Host for Parts<'_> {
     fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal> {
         let (shard, hash) = self.engine.shards.of(key);
         self.stepped(shard, |cell, outputs| cell.shard.acquire(key, hash, ask, outputs))
+    }
+
+    fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal> {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.stepped(shard, |cell, outputs| cell.shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
     fn release(&mut self, place: Place) {

@@ -101,6 +101,8 @@ impl Engine {
             | Output::View(..)
             | Output::Began(_)
             | Output::LostDirectly
+            | Output::Durable(..)
+            | Output::Unlocked(..)
             | Output::Out(_)
             | Output::Left => {}
         }
