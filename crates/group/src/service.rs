@@ -12,6 +12,7 @@ mod acquiring;
 mod crashes;
 mod durable;
 mod group;
+mod looking;
 mod sessions;
 mod telling;
 mod unlocking;

@@ -14,21 +14,16 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use catraca_core::Claim;
 
 use super::unlocking::Unlocking;
 use super::{Host, Output, Service};
-use crate::driver::Timer;
 use crate::durable::{AcquireDurable, DurableHold, DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::{Beat, Membership, beat_key, decode, encode};
 use crate::refusal::Refusal;
-use crate::registry::{
-    Answer, Guard, Item, LONGEST_VALUE, MOST_TERMS, RELEASED, Revision, Trouble,
-};
-use crate::registry::{Op, Txn};
+use crate::registry::{Answer, Guard, Item, LONGEST_VALUE, Op, Revision, Trouble, Txn};
 use crate::request::{self, Acquire, Origin, RequestId};
 use crate::session::MOST_REQUESTS_IN_ALL;
 use crate::time::Time;
@@ -41,15 +36,15 @@ const OWN_ASKS: u64 = 1 << 63;
 pub(super) struct Durables {
     pub(super) entries: BTreeMap<HoldId, Entry>,
     /// Those that are not in the registry yet, as far as is known.
-    pending: BTreeSet<HoldId>,
+    pub(super) pending: BTreeSet<HoldId>,
     /// Those that have to be looked at when the timer runs out.
     pub(super) unseen: BTreeSet<HoldId>,
     asks: BTreeMap<u64, Purpose>,
     last_ask: u64,
     /// The last release that was heard of, and when all holds here were looked at because of one.
-    released: Revision,
-    looked_at: Time,
-    timer: Option<Time>,
+    pub(super) released: Revision,
+    pub(super) looked_at: Time,
+    pub(super) timer: Option<Time>,
 }
 
 /// A durable hold, or a request for one.
@@ -57,7 +52,7 @@ pub(super) struct Durables {
 pub(super) struct Entry {
     pub(super) request: RequestId,
     pub(super) stage: Stage,
-    askers: Vec<Asker>,
+    pub(super) askers: Vec<Asker>,
     /// What is written, or will be: as long as it waits, what was asked for.
     pub(super) record: DurableHold,
     /// When it was asked for: by the clock on the wall, and by that of the member.
@@ -119,6 +114,9 @@ impl Service {
     /// with the same owner and the same name of the request gives the same hold, at every member. If the
     /// session ends before the locks are granted, nobody waits for them any more; what is granted stays.
     ///
+    /// Whoever has asked several times, or at several members, cancels what is not answered, or lets its
+    /// sessions end, before it releases the hold: what is granted afterwards would be another hold.
+    ///
     /// `unix_millis` is the time by the clock on the wall, in milliseconds since 1970.
     pub fn acquire_durable(
         &mut self,
@@ -144,6 +142,12 @@ impl Service {
         self.absorb(host, out);
     }
 
+    /// Whether somebody still wants to know: sessions end at their time, also if nobody has noticed yet.
+    fn is_wanted_by(&self, asker: &Asker, now: Time) -> bool {
+        let session = |owner| self.sessions.get(&owner);
+        asker.session.is_none_or(|owner| session(owner).is_some_and(|it| now < it.deadline))
+    }
+
     fn check_durable(&self, asked: &AcquireDurable) -> Result<(), Refusal> {
         if self.views.is_none() {
             return Err(Refusal::NoRegistry);
@@ -165,7 +169,7 @@ impl Service {
         self.views.as_mut().map(|views| &mut views.durable)
     }
 
-    fn entry(&mut self, id: HoldId) -> Option<&mut Entry> {
+    pub(super) fn entry(&mut self, id: HoldId) -> Option<&mut Entry> {
         self.durables()?.entries.get_mut(&id)
     }
 
@@ -179,6 +183,9 @@ impl Service {
     ) {
         let id = asked.id();
         let wanted = self.wanted(&asked);
+        if !self.is_wanted_by(&asker, host.now()) {
+            return tell(&[asker], &Err(Refusal::UnknownSession), out);
+        }
         match self.entry(id) {
             Some(entry) if matches!(entry.stage, Stage::Kept { .. }) => {
                 let again = Purpose::Again(asker, Box::new(asked), unix_millis);
@@ -313,7 +320,11 @@ impl Service {
         let now = host.now();
         let Some(membership) = self.membership() else { return };
         let (run, beat, rules) = (membership.run(), membership.own_beat_at(), membership.rules());
-        let Some(request) = self.entry(id).map(|entry| entry.request) else { return };
+        let Some(entry) = self.entry(id) else { return };
+        let (request, askers) = (entry.request, entry.askers.clone());
+        if !askers.iter().any(|asker| self.is_wanted_by(asker, now)) {
+            return self.end_durable(id, Err(Refusal::UnknownSession), host, out);
+        }
         let Some(request) = self.requests.get(&request) else { return };
         let part = |part: &request::Part| DurablePart {
             key: part.key(request.permits).name.into(),
@@ -384,7 +395,7 @@ impl Service {
     }
 
     /// When the beat of this run was written, as an answer shows it.
-    fn own_beat_in(&self, answer: &Answer) -> Option<Revision> {
+    pub(super) fn own_beat_in(&self, answer: &Answer) -> Option<Revision> {
         let run = self.membership()?.run();
         let item = answer.state.get(&beat_key(&run.name))?;
         let beat = decode::<Beat>(&item.value)?;
@@ -402,7 +413,13 @@ impl Service {
     }
 
     /// What was asked for or being written is in the registry: by this member, or by another one.
-    fn found(&mut self, id: HoldId, item: &Item, host: &mut dyn Host, out: &mut Vec<Output>) {
+    pub(super) fn found(
+        &mut self,
+        id: HoldId,
+        item: &Item,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
         let Some(entry) = self.entry(id) else { return };
         match decode::<DurableHold>(&item.value) {
             Some(found) if found == entry.record => self.keep_hold(id, item.born, out),
@@ -468,184 +485,6 @@ impl Service {
         self.ask_last(entry.askers, entry.record, Refusal::Unsure, out);
     }
 
-    // Looking.
-
-    /// An answer shows when a hold was released last. If that is new, it may have been one that is here.
-    fn hear_of_releases(&mut self, answer: &Answer, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let (now, pause) = (host.now(), self.pause());
-        let Some(at) = answer.state.get(RELEASED).map(|item| item.at) else { return };
-        let Some(durables) = self.durables() else { return };
-        if at <= durables.released {
-            return;
-        }
-        durables.released = at;
-        let is_kept = |entry: &Entry| matches!(entry.stage, Stage::Kept { .. });
-        let kept = durables.entries.iter().filter(|(_, entry)| is_kept(entry));
-        let kept: Vec<HoldId> = kept.map(|(&id, _)| id).collect();
-        if kept.is_empty() {
-            return;
-        }
-        // There may be many releases and many holds.
-        if now < durables.looked_at + pause {
-            durables.unseen.extend(kept);
-            return self.set_durable_timer(host);
-        }
-        durables.looked_at = now;
-        self.look_at(&kept, out);
-    }
-
-    /// Keys of the registry were written or deleted, at these revisions. A driver that watches the
-    /// registry says so; without it, releases are heard of with the next beat.
-    pub fn holds_changed(
-        &mut self,
-        keys: &[(alloc::string::String, Revision)],
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        for (key, at) in keys {
-            let Some(id) = HoldId::of_key(key) else { continue };
-            let is_new = self.entry(id).is_some_and(|entry| match entry.stage {
-                Stage::Kept { born } => *at > born,
-                Stage::Writing { .. } => false,
-                Stage::Waiting | Stage::Unsure { .. } => true,
-            });
-            if is_new {
-                self.look_at(&[id], out);
-            }
-        }
-        self.set_durable_timer(host);
-    }
-
-    fn pause(&self) -> Duration {
-        self.membership().map_or(Duration::ZERO, |membership| membership.lease().ttl / 15)
-    }
-
-    /// Asks the registry whether these are as they are believed to be: many at once, for mostly they are.
-    pub(super) fn look_at(&mut self, ids: &[HoldId], out: &mut Vec<Output>) {
-        for ids in ids.chunks(MOST_TERMS) {
-            let mut txn = Txn::read();
-            let mut asked = Vec::new();
-            for &id in ids {
-                let Some(entry) = self.entry(id) else { continue };
-                match entry.stage {
-                    Stage::Waiting => txn = txn.given(Guard::Absent(id.key())),
-                    Stage::Kept { born } => txn = txn.given(Guard::Born(id.key(), born)),
-                    Stage::Writing { .. } => continue,
-                    Stage::Unsure { .. } => {
-                        let read = Txn::read().with_page(id.before(), 1);
-                        self.ask_registry(Purpose::Look(Vec::from([id])), read, out);
-                        continue;
-                    }
-                }
-                asked.push(id);
-            }
-            match asked[..] {
-                [] => {}
-                [id] => {
-                    let read = Txn::read().with_page(id.before(), 1);
-                    self.ask_registry(Purpose::Look(asked), read, out);
-                }
-                _ => self.ask_registry(Purpose::Look(asked), txn, out),
-            }
-        }
-    }
-
-    fn looked(
-        &mut self,
-        ids: &[HoldId],
-        result: Result<Answer, Trouble>,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        match (result, ids) {
-            (Ok(answer), [id]) => self.see(*id, &answer, host, out),
-            (Ok(answer), _) if answer.applied => {}
-            (Ok(_), _) => {
-                let (one, two) = ids.split_at(ids.len() / 2);
-                self.look_at(one, out);
-                self.look_at(two, out);
-            }
-            (Err(_), _) => {
-                if let Some(durables) = self.durables() {
-                    durables.unseen.extend(ids);
-                }
-            }
-        }
-    }
-
-    /// An answer shows whether a hold is there.
-    pub(super) fn see(
-        &mut self,
-        id: HoldId,
-        answer: &Answer,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let own_beat = self.own_beat_in(answer);
-        let Some(entry) = self.entry(id) else { return };
-        match (entry.stage, shown(answer, id)) {
-            // It was read before the hold was written.
-            (Stage::Kept { born }, _) if answer.revision < born => {}
-            (Stage::Kept { born }, item) => {
-                if item.is_none_or(|item| item.born != born) {
-                    self.end_durable(id, Err(Refusal::Unsure), host, out);
-                }
-            }
-            (Stage::Writing { .. }, _) | (Stage::Waiting, None) => {}
-            (Stage::Unsure { beat, .. }, _) if answer.revision < beat => {}
-            (Stage::Waiting | Stage::Unsure { .. }, Some(item)) => self.found(id, item, host, out),
-            (Stage::Unsure { beat, .. }, None) => match own_beat {
-                Some(at) if at <= beat => self.with_membership(host, out, Membership::beat_now),
-                _ => {
-                    let why = Refusal::Registry("its answer was lost".to_string());
-                    self.end_durable(id, Err(why), host, out);
-                }
-            },
-        }
-    }
-
-    /// Looks again at whatever is not settled.
-    pub(super) fn look_again(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let now = host.now();
-        let ttl = self.membership().map_or(Duration::ZERO, |membership| membership.lease().ttl);
-        let Some(durables) = self.durables() else { return };
-        durables.timer = None;
-        let mut ids = core::mem::take(&mut durables.unseen);
-        ids.extend(&durables.pending);
-        durables.looked_at = now;
-        for id in &durables.pending {
-            let Some(entry) = durables.entries.get_mut(id) else { continue };
-            // Nobody is kept waiting for ever. Whoever asks again finds out.
-            if matches!(entry.stage, Stage::Unsure { since, .. } if now >= since + ttl) {
-                tell(&core::mem::take(&mut entry.askers), &Err(Refusal::Unsure), out);
-            }
-        }
-        let ids: Vec<HoldId> = ids.into_iter().collect();
-        self.look_at(&ids, out);
-        self.set_durable_timer(host);
-    }
-
-    /// Whatever is not settled is looked at again after a while: soon if an answer is missing; whoever
-    /// waits may be granted the hold by another member, which is rare.
-    pub(super) fn set_durable_timer(&mut self, host: &mut dyn Host) {
-        let (now, pause) = (host.now(), self.pause());
-        let Some(durables) = self.durables() else { return };
-        let stage = |id| durables.entries.get(id).map(|entry| entry.stage);
-        let is_unsure = |id| matches!(stage(id), Some(Stage::Unsure { .. }));
-        let at = match durables.pending.iter().any(is_unsure) || !durables.unseen.is_empty() {
-            true => Some(now + pause),
-            false if !durables.pending.is_empty() => Some(now + pause * 5),
-            false => None,
-        };
-        if at.is_some_and(|at| durables.timer.is_some_and(|timer| timer <= at))
-            || at == durables.timer
-        {
-            return;
-        }
-        durables.timer = at;
-        host.set_timer(Timer::Durable, at.map(|at| at.since(now)));
-    }
-
     // What else may happen to a member.
 
     /// Which durable hold a request is, if it may be in the registry.
@@ -701,6 +540,13 @@ impl Service {
     /// These do not wait any more. What nobody waits for is not asked for any more.
     fn forget_askers(&mut self, is_it: &dyn Fn(&Asker) -> bool, host: &mut dyn Host) {
         let Some(durables) = self.durables() else { return };
+        for purpose in durables.asks.values_mut() {
+            match purpose {
+                Purpose::Again(asker, ..) if is_it(asker) => *purpose = Purpose::Look(Vec::new()),
+                Purpose::Last(askers, ..) => askers.retain(|asker| !is_it(asker)),
+                _ => {}
+            }
+        }
         let mut unwanted = Vec::new();
         for id in &durables.pending {
             let Some(entry) = durables.entries.get_mut(id) else { continue };
@@ -718,7 +564,7 @@ impl Service {
 }
 
 /// Whoever asked is told.
-fn tell(askers: &[Asker], result: &Result<DurableHold, Refusal>, out: &mut Vec<Output>) {
+pub(super) fn tell(askers: &[Asker], result: &Result<DurableHold, Refusal>, out: &mut Vec<Output>) {
     for asker in askers {
         out.push(Output::Durable(asker.number, result.clone().map(Box::new)));
     }

@@ -5,9 +5,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
+use core::time::Duration;
 
 use super::*;
-use crate::driver::{Driver, StepMessage};
+use crate::driver::{Driver, StepMessage, Timer};
 use crate::durable::{Target, Unlock};
 use crate::member::{Input, WholeMember};
 use crate::membership::{Entry as MemberEntry, Lease, Leaving, Run, Settings};
