@@ -72,9 +72,10 @@ pub mod system;
 
 pub use acquire::Acquire;
 pub use catraca_group::{
-    Class, DetectorStatus, Line, LineKey, LinkStatus, LockName, MemberStatus, NameError,
-    NamespaceStatus, Page, PastView, Query, Readiness, Refusal, RegistryStatus, Selection,
-    SessionId, Status, Time, Wait, Who,
+    AcquireDurable, Class, DetectorStatus, DurableHold, DurableLine, HoldId, Line, LineKey,
+    LinkStatus, LockName, Member, MemberStatus, NameError, Namespace, NamespaceStatus, Page,
+    PastView, Query, Readiness, Refusal, RegistryStatus, Selection, SessionId, Status, Target,
+    Time, Unlock, Wait, Who,
 };
 pub use client::{Builder, Client, DEFAULT_ADDRESS};
 pub use connection::Connection;

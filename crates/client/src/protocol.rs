@@ -6,7 +6,10 @@
 use std::time::Duration;
 
 pub use catraca_group::Over;
-use catraca_group::{Page, Query, Refusal, SessionId, Status, Wait, Who};
+use catraca_group::{
+    AcquireDurable, DurableHold, Member, Namespace, Page, Query, Refusal, SessionId, Status,
+    Unlock, Wait, Who,
+};
 use serde::{Deserialize, Serialize};
 
 /// From a client to its node.
@@ -50,6 +53,48 @@ pub enum ClientMessage {
     List(Query),
     /// Asks how the node and its links are doing.
     Status,
+    /// Asks for a durable hold. If the connection ends before it is granted, it is not wanted any more.
+    AcquireDurable {
+        /// The client's number for the request.
+        request: u32,
+        /// What is asked for.
+        asked: AcquireDurable,
+    },
+    /// Releases a durable hold.
+    Unlock {
+        /// The client's number for the request.
+        request: u32,
+        /// Which one, and who says so.
+        unlock: Unlock,
+    },
+    /// Asks what the group is, for a node that wants to join it.
+    Describe,
+    /// Changes who belongs to the group.
+    ChangeRoster(RosterChange),
+    /// The node is to leave its group for ever, and to stop.
+    Leave,
+}
+
+/// A change of who belongs to a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RosterChange {
+    /// One more member, or another address of one.
+    Add(Member),
+    /// One less. If it is in the group, it is out when its lease is over.
+    Remove(String),
+}
+
+/// What a node that wants to join a group has to know of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// The group's name.
+    pub group: String,
+    /// Who belongs to it.
+    pub members: Vec<Member>,
+    /// Which algorithm guards which names.
+    pub namespaces: Vec<Namespace>,
+    /// How long leases last.
+    pub lease: Duration,
 }
 
 /// From a node to its client.
@@ -92,4 +137,15 @@ pub enum ServerMessage {
     Page(Page),
     /// The answer to [`ClientMessage::Status`].
     Status(Box<Status>),
+    /// What has come of a request for a durable hold, or of releasing one: the hold.
+    Durable {
+        /// The request.
+        request: u32,
+        /// The hold as it is, or was until it was released.
+        result: Result<Box<DurableHold>, Refusal>,
+    },
+    /// The answer to [`ClientMessage::Describe`].
+    Description(Box<Description>),
+    /// The answer to [`ClientMessage::ChangeRoster`] and [`ClientMessage::Leave`]: it is done, or why not.
+    Done(Result<(), String>),
 }

@@ -224,7 +224,10 @@ impl Session {
             ServerMessage::Opened { .. }
             | ServerMessage::Over(_)
             | ServerMessage::Page(_)
-            | ServerMessage::Status(_) => {}
+            | ServerMessage::Status(_)
+            | ServerMessage::Durable { .. }
+            | ServerMessage::Description(_)
+            | ServerMessage::Done(_) => {}
         }
         Ok(())
     }

@@ -379,7 +379,8 @@ async fn a_listing_comes_page_by_page() {
     let line = |name: &str| {
         let (name, node) = (name.to_string(), "a".to_string());
         let key = LineKey { name, permits: 1, place: 0, node, ticket: 1 };
-        Line { key, fence: None, label: String::new(), pid: 0, host: String::new(), millis: 0 }
+        let (label, host) = (String::new(), String::new());
+        Line { key, fence: None, label, pid: 0, host, millis: 0, durable: None }
     };
     let page = |name: &str, more| Page { lines: vec![line(name)], silent: Vec::new(), more };
     let query = Query { whole_group: true, limit: 1, ..Query::default() };

@@ -78,6 +78,8 @@ pub enum Timer {
     Membership,
     /// Of a member that is about to leave.
     Departure,
+    /// Of durable holds of which something is not known yet.
+    Durable,
 }
 
 /// Something that happened to a lock, for whoever watches.
@@ -181,12 +183,14 @@ pub struct Outputs<'a> {
     pub anomalies: SmallVec<[&'static str; 1]>,
     /// Whether somebody was not told of a grant, because the lease was over: the service has to know.
     pub withheld: bool,
+    /// A lock that has nearly used up its numbers: the service has to know.
+    pub used_up: Option<Box<str>>,
 }
 
 impl<'a> Outputs<'a> {
     /// An empty buffer for a step of shard `shard`.
     pub fn new(driver: &'a mut dyn Driver, shard: u16) -> Self {
         let (settled, anomalies) = (SmallVec::new(), SmallVec::new());
-        Outputs { driver, shard, sent_to: 0, settled, anomalies, withheld: false }
+        Outputs { driver, shard, sent_to: 0, settled, anomalies, withheld: false, used_up: None }
     }
 }

@@ -9,12 +9,16 @@ use catraca_core::Fence;
 
 use crate::view::Epoch;
 
-const EPOCH_BITS: u32 = 17;
-const NUMBER_BITS: u32 = 40;
+const EPOCH_BITS: u32 = 26;
+const NUMBER_BITS: u32 = 31;
 const HANDOVER_BITS: u32 = 6;
 
 /// The last epoch that fits.
 pub(crate) const LAST_EPOCH: Epoch = Epoch((1 << EPOCH_BITS) - 1);
+
+/// From this number on the group is asked for another view, in which numbers begin anew. So many are
+/// left then that a lock which is granted ten million times a second does not wait for it.
+pub(crate) const LATE: Fence = Fence((1 << NUMBER_BITS) - (1 << 26));
 
 /// The most local hand-overs that one grant of the algorithm can serve.
 pub const MOST_HANDOVERS: u8 = (1 << HANDOVER_BITS) - 1;
@@ -57,9 +61,9 @@ mod tests {
             (1, 1, 1),
             (1, 1, 63),
             (1, 2, 0),
-            (1, (1 << 40) - 1, 9),
+            (1, (1 << 31) - 1, 9),
             (2, 0, 0),
-            ((1 << 17) - 1, (1 << 40) - 1, 63),
+            ((1 << 26) - 1, (1 << 31) - 1, 63),
         ];
         let packed =
             steps.map(|(epoch, number, handover)| pack(Epoch(epoch), Fence(number), handover));
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_no_fence() {
-        for (epoch, number, handover) in [(1 << 17, 0, 0), (1, 1 << 40, 0), (1, 1, 64)] {
+        for (epoch, number, handover) in [(1 << 26, 0, 0), (1, 1 << 31, 0), (1, 1, 64)] {
             assert_eq!(pack(Epoch(epoch), Fence(number), handover), None);
         }
     }

@@ -23,6 +23,11 @@ use crate::blocks::Blocks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Slot(u32);
 
+impl Slot {
+    /// That of a seat whose view has yet to begin.
+    pub(crate) const NONE: Slot = Slot(u32::MAX);
+}
+
 /// What happens to an instance. As [`Input`], with the message still in bytes.
 #[derive(Debug)]
 pub(crate) enum Stimulus<'a> {

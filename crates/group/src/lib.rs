@@ -47,9 +47,12 @@ pub use driver::{
     Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
     Timer,
 };
-pub use durable::{DurableHold, DurablePart, HoldId};
+pub use durable::{
+    AcquireDurable, Adopted, DurableHold, DurablePart, HoldId, LONGEST_NOTE, LONGEST_OWNER, Target,
+    Unlock,
+};
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
-pub use listing::{Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
+pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
 pub use lock::{Owner, Ticket};

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::durable::HoldId;
+
 /// The most lines of a page.
 pub const MOST_LINES: usize = 1000;
 /// A page of more bytes than this is cut, but not below one line.
@@ -76,13 +78,30 @@ pub struct Line {
     pub host: String,
     /// For how long it has been so, in milliseconds.
     pub millis: u64,
+    /// What there is to say of a durable hold; nothing of others.
+    pub durable: Option<DurableLine>,
+}
+
+/// A durable hold, or a request for one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DurableLine {
+    /// Which one.
+    pub id: HoldId,
+    /// Who it belongs to.
+    pub owner: String,
+    /// What the owner has to say about it.
+    pub note: String,
+    /// When it was granted, in milliseconds since 1970; 0 for somebody who waits.
+    pub unix_millis: u64,
 }
 
 impl Line {
     /// About how many bytes it takes.
     fn bytes(&self) -> usize {
         let texts = [&self.key.name, &self.key.node, &self.label, &self.host];
-        64 + texts.iter().map(|text| text.len()).sum::<usize>()
+        let durable = self.durable.as_ref();
+        let texts = texts.into_iter().chain(durable.iter().flat_map(|it| [&it.owner, &it.note]));
+        64 + 32 * usize::from(durable.is_some()) + texts.map(|text| text.len()).sum::<usize>()
     }
 }
 
@@ -177,7 +196,8 @@ mod tests {
     fn line(name: &str, node: &str) -> Line {
         let key =
             LineKey { name: name.to_string(), permits: 1, place: 0, node: node.into(), ticket: 1 };
-        Line { key, fence: None, label: String::new(), pid: 0, host: String::new(), millis: 0 }
+        let (label, host) = (String::new(), String::new());
+        Line { key, fence: None, label, pid: 0, host, millis: 0, durable: None }
     }
 
     fn names(page: &Page) -> Vec<&str> {

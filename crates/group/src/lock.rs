@@ -35,6 +35,8 @@ pub struct Owner(pub u64);
 impl Owner {
     /// The program that runs the member.
     pub const PROGRAM: Owner = Owner(0);
+    /// Whoever asks for durable holds: these have owners of their own.
+    pub const DURABLE: Owner = Owner(u64::MAX);
 }
 
 /// Who asks, and for what.
@@ -124,8 +126,7 @@ pub(crate) enum Admitted {
     Client(Grant),
     /// Nobody here wants it any more: the group is to be told that this seat leaves.
     Nobody,
-    /// The group counted further than a fence can: nobody can be let in, and the group is to be told
-    /// that this seat leaves.
+    /// The group counted further than a fence can: nobody can be let in.
     Exhausted,
     /// Nothing was asked for.
     Unasked,
@@ -271,10 +272,7 @@ impl Lock {
         now: impl FnOnce() -> Time,
     ) -> Admitted {
         let Place::Asking(asked) = &self.seats[seat].place else { return Admitted::Unasked };
-        let Some(fence) = fence::pack(rules.epoch, number, 0) else {
-            self.seats[seat].place = Place::Idle;
-            return Admitted::Exhausted;
-        };
+        let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
         let next = match asked {
             None => call(&mut self.waiting, None)
                 .map(|(ticket, waiter)| (ticket, waiter.asker))
@@ -294,6 +292,20 @@ impl Lock {
         self.seats[seat].has_left = false;
         self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
         Admitted::Client(Grant { ticket, request, fence })
+    }
+
+    /// A hold that was elsewhere has `seat` from the next view on.
+    pub(crate) fn adopt(&mut self, seat: usize, hold: Hold) {
+        while self.seats.len() <= seat {
+            self.seats.push(Seat::idle(Slot::NONE));
+        }
+        let slot = self.seats[seat].slot;
+        self.seats[seat] = Seat { place: Place::Inside(hold), ..Seat::idle(slot) };
+    }
+
+    /// Nobody can be let in by the grant that `seat` has got.
+    pub(crate) fn decline(&mut self, seat: usize) {
+        self.seats[seat].place = Place::Idle;
     }
 
     /// The client with `ticket` leaves.

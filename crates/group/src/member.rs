@@ -1,21 +1,24 @@
 //! A whole member: its service and its locks in one value, for drivers that step one thing at a time.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use ahash::RandomState;
-use catraca_core::Claim;
+use catraca_core::{Claim, Fence};
 
 use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::durable::{AcquireDurable, Unlock};
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Trouble};
+use crate::registry::{Answer, Revision, Trouble};
 use crate::request::{Acquire, Origin};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
@@ -65,6 +68,14 @@ pub enum Input<'a> {
     Link(Run, bool),
     /// A run of another member says something.
     Hear(Run, PeerMessage<'a>),
+    /// Somebody asks for a durable hold, perhaps in a session, at this time in milliseconds since 1970.
+    AcquireDurable(u64, Option<Owner>, AcquireDurable, u64),
+    /// Somebody does not wait for a durable hold any more.
+    CancelDurable(u64),
+    /// Somebody releases a durable hold.
+    Unlock(u64, Unlock),
+    /// These keys of the registry were written or deleted, at these revisions.
+    HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
     Leave(Leaving, Duration),
 }
@@ -94,7 +105,14 @@ impl WholeMember {
     /// The same member with a broken rule of views, by the name of the mutant.
     #[doc(hidden)]
     pub fn with_rules(mut self, mutant: &str) -> Self {
-        self.service.with_rules(mutant);
+        self.shard.follow(self.service.with_rules(mutant));
+        self
+    }
+
+    /// The same member, whose grants are numbered from `number` on in every view.
+    #[doc(hidden)]
+    pub fn counting_from(mut self, number: u64) -> Self {
+        self.shard.count_from(number);
         self
     }
 
@@ -149,6 +167,12 @@ impl WholeMember {
             Input::RegistryChanged => service.registry_changed(host, out),
             Input::Link(run, is_up) => service.link(&run, is_up, host, out),
             Input::Hear(run, message) => hear(service, &run, message, host, out),
+            Input::AcquireDurable(asker, session, asked, unix_millis) => {
+                service.acquire_durable(asker, session, asked, unix_millis, host, out);
+            }
+            Input::CancelDurable(asker) => service.cancel_durable(asker, host, out),
+            Input::Unlock(asker, unlock) => service.unlock(asker, unlock, host, out),
+            Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
         }
         for (run, bytes) in service.take_kept() {
@@ -158,6 +182,9 @@ impl WholeMember {
         }
         if host.withheld {
             service.withheld(host, out);
+        }
+        if let Some(name) = host.used_up.take() {
+            service.used_up(&name, host, out);
         }
         out.append(&mut host.out);
     }
@@ -179,7 +206,7 @@ impl WholeMember {
 
     /// What its clients hold.
     pub fn held(&self) -> Vec<HeldLock> {
-        self.shard.held()
+        self.shard.held_as(&|request| self.service.durable_id(request))
     }
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.
@@ -236,12 +263,13 @@ struct Parts<'a> {
     settled: VecDeque<Settled>,
     out: Vec<Output>,
     withheld: bool,
+    used_up: Option<Box<str>>,
 }
 
 impl<'a> Parts<'a> {
     fn new(shard: &'a mut Shard, hasher: &'a RandomState, driver: &'a mut dyn Driver) -> Self {
         let (settled, out) = (VecDeque::new(), Vec::new());
-        Parts { shard, hasher, driver, settled, out, withheld: false }
+        Parts { shard, hasher, driver, settled, out, withheld: false, used_up: None }
     }
 
     /// Lets the shard step, and keeps what follows.
@@ -250,6 +278,9 @@ impl<'a> Parts<'a> {
         let done = step(self.shard, &mut outputs);
         self.settled.extend(outputs.settled);
         self.withheld |= outputs.withheld;
+        if let Some(name) = outputs.used_up {
+            self.used_up.get_or_insert(name);
+        }
         self.out.extend(outputs.anomalies.into_iter().map(Output::Anomaly));
         done
     }
@@ -306,6 +337,11 @@ impl Host for Parts<'_> {
     fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal> {
         let hash = self.hasher.hash_one(key.name);
         self.stepped(|shard, outputs| shard.acquire(key, hash, ask, outputs))
+    }
+
+    fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal> {
+        let hash = self.hasher.hash_one(key.name);
+        self.stepped(|shard, outputs| shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
     fn release(&mut self, place: Place) {

@@ -31,10 +31,12 @@ use serde::{Deserialize, Serialize};
 use self::change::Change;
 pub use self::mutants::{VIEW_MUTANTS, ViewMutant};
 pub use self::record::{Beat, Cause, Entry, Roster, Run, ViewRecord};
-use self::record::{ROSTER, VIEW, beat_key};
+use self::record::{ROSTER, VIEW};
+pub(crate) use self::record::{beat_key, decode, encode};
 pub use self::rules::Lease;
-use self::rules::{Rules, Sound};
-use crate::registry::{Answer, Revision, Trouble, Txn};
+pub(crate) use self::rules::{Rules, Sound};
+use crate::durable::Adopted;
+use crate::registry::{Answer, RELEASED, Revision, Trouble, Txn};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
 use crate::view::{Epoch, Member, Namespace, View, stable_hash};
@@ -68,6 +70,14 @@ pub enum ViewMessage {
         /// Whether this is the last part.
         is_last: bool,
     },
+    /// Durable holds that are at the receiver when this view begins, and were not before. They come
+    /// before the table.
+    Adopt {
+        /// The number of the view.
+        epoch: Epoch,
+        /// Some of them.
+        holds: Vec<Adopted>,
+    },
 }
 
 impl ViewMessage {
@@ -75,7 +85,8 @@ impl ViewMessage {
         match self {
             ViewMessage::Begin { epoch }
             | ViewMessage::Report { epoch, .. }
-            | ViewMessage::Table { epoch, .. } => *epoch,
+            | ViewMessage::Table { epoch, .. }
+            | ViewMessage::Adopt { epoch, .. } => *epoch,
         }
     }
 }
@@ -237,6 +248,8 @@ pub struct Membership {
     /// Whether the member leaves, and whether it is to come back.
     leaving: Option<Leaving>,
     was_asked_to_leave: bool,
+    /// Whether it has been on the roster: if it is not any more, somebody has taken it off.
+    was_registered: bool,
     wake_at: Option<Time>,
     history: VecDeque<Past>,
     /// Why it is not in the view, or the registry does not answer.
@@ -293,10 +306,30 @@ impl Membership {
             wish: None,
             leaving: None,
             was_asked_to_leave: false,
+            was_registered: false,
             wake_at: None,
             history: VecDeque::new(),
             obstacle: None,
         }
+    }
+
+    /// The rules that keep two from being inside.
+    pub(crate) fn rules(&self) -> &'static dyn Rules {
+        self.rules
+    }
+
+    /// When the own beat was written last, as far as is known, of a member that is in the view.
+    pub(crate) fn own_beat_at(&self) -> Option<Revision> {
+        let Standing::Inside(_) = self.standing else { return None };
+        self.beats.get(&self.settings.member.name).map(|heard| heard.at)
+    }
+
+    /// Beats at once: what was guarded by the beat before is done by then, or never will be.
+    pub(crate) fn beat_now(&mut self, now: Time, out: &mut Vec<Directive>) {
+        if let Standing::Inside(_) = self.standing {
+            self.beat_at = now;
+        }
+        self.decide(now, out);
     }
 
     /// Breaks a rule.
@@ -428,7 +461,7 @@ impl Membership {
     /// Whether a change of this key of the registry matters to members at once. They hear of beats when
     /// they beat themselves.
     pub fn concerns(key: &str) -> bool {
-        key == VIEW || key == ROSTER
+        key == VIEW || key == ROSTER || key == RELEASED
     }
 
     /// The epoch in which algorithms run here, if they do.

@@ -123,6 +123,39 @@ pub enum Refusal {
     /// The member has stopped.
     #[error("the node has stopped")]
     Stopped,
+    /// A text of a durable hold that cannot be.
+    #[error("{0} of a durable hold has at most {1} bytes, and is not empty unless it is a note")]
+    DurableText(String, usize),
+    /// A durable hold that does not fit into the registry.
+    #[error("a durable hold of so many long names does not fit into the registry; ask for fewer")]
+    DurableSize,
+    /// The group has no registry.
+    #[error("this group keeps no durable holds: it has no registry")]
+    NoRegistry,
+    /// The registry could not do its part, and why.
+    #[error("nothing was written: {0}")]
+    Registry(String),
+    /// The registry has not said whether it did.
+    #[error(
+        "the registry has not answered: whether it was done is found out by asking again in the same way"
+    )]
+    Unsure,
+    /// The name of the request was used before.
+    #[error(
+        "the request '{0}' of this owner was for something else; give each request another name"
+    )]
+    OtherRequest(String),
+    /// There is no such durable hold.
+    #[error("there is no durable hold '{0}'")]
+    NoSuchHold(String),
+    /// The durable hold belongs to somebody else.
+    #[error(
+        "the hold belongs to '{0}'; only the owner can release it, or an administrator by force"
+    )]
+    NotOwner(String),
+    /// Several durable holds have this name.
+    #[error("there are {1} durable holds of '{0}'; say which one by its id")]
+    SeveralHolds(String, usize),
     /// There is no such session, or not any more.
     #[error("the node does not know this session: it has ended, or the node was restarted")]
     UnknownSession,
@@ -172,6 +205,15 @@ impl Refusal {
             Refusal::Expelled(_) => "expelled",
             Refusal::Excluded(_) => "excluded",
             Refusal::Stopped => "stopped",
+            Refusal::DurableText(..) => "bad-durable-text",
+            Refusal::DurableSize => "durable-too-large",
+            Refusal::NoRegistry => "no-registry",
+            Refusal::Registry(_) => "registry-unavailable",
+            Refusal::Unsure => "outcome-unknown",
+            Refusal::OtherRequest(_) => "other-request",
+            Refusal::NoSuchHold(_) => "no-such-hold",
+            Refusal::NotOwner(_) => "not-owner",
+            Refusal::SeveralHolds(..) => "several-holds",
             Refusal::UnknownSession => "unknown-session",
         }
     }
@@ -188,7 +230,13 @@ impl Refusal {
             | Refusal::SetOfSemaphores
             | Refusal::Ttl(_)
             | Refusal::LongTtl { .. }
-            | Refusal::TooManyRequests => Class::Input,
+            | Refusal::TooManyRequests
+            | Refusal::DurableText(..)
+            | Refusal::DurableSize
+            | Refusal::OtherRequest(_)
+            | Refusal::NoSuchHold(_)
+            | Refusal::NotOwner(_)
+            | Refusal::SeveralHolds(..) => Class::Input,
             Refusal::Taken => Class::Taken,
             Refusal::TimedOut => Class::TimedOut,
             Refusal::Full
@@ -203,7 +251,10 @@ impl Refusal {
             | Refusal::Exhausted(_)
             | Refusal::Expelled(_)
             | Refusal::Excluded(_)
-            | Refusal::Stopped => Class::Unavailable,
+            | Refusal::Stopped
+            | Refusal::NoRegistry
+            | Refusal::Registry(_)
+            | Refusal::Unsure => Class::Unavailable,
             Refusal::UnknownSession => Class::Gone,
         }
     }
@@ -228,7 +279,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 26] {
+    fn all() -> [Refusal; 35] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -257,6 +308,15 @@ mod tests {
             Refusal::Expelled("why".to_string()),
             Refusal::Excluded(name()),
             Refusal::Stopped,
+            Refusal::DurableText(name(), 9),
+            Refusal::DurableSize,
+            Refusal::NoRegistry,
+            Refusal::Registry("why".to_string()),
+            Refusal::Unsure,
+            Refusal::OtherRequest(name()),
+            Refusal::NoSuchHold(name()),
+            Refusal::NotOwner(name()),
+            Refusal::SeveralHolds(name(), 2),
             Refusal::UnknownSession,
         ]
     }

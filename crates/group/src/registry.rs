@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 /// What keys of durable holds begin with. An answer shows every other key; of these, a page.
 pub const HOLDS: &str = "hold/";
+/// The key that is written whenever a durable hold is released. An answer shows it, so every member that
+/// beats hears of releases, also if it watches nothing.
+pub const RELEASED: &str = "released";
 /// The longest key, in bytes.
 pub const LONGEST_KEY: usize = 1024;
 /// The longest value, in bytes.

@@ -13,6 +13,7 @@ use core::num::NonZeroU64;
 use catraca_core::{Claim, Fence};
 
 use crate::driver::Place;
+use crate::durable::HoldId;
 use crate::lock::{Owner, Set};
 use crate::name::LockName;
 use crate::refusal::Refusal;
@@ -46,6 +47,8 @@ pub enum Origin {
     Program,
     /// A session, which numbers its requests itself.
     Session(Owner, u32),
+    /// Somebody who wants a durable hold.
+    Durable(HoldId),
 }
 
 impl Origin {
@@ -54,6 +57,7 @@ impl Origin {
         match self {
             Origin::Program => Owner::PROGRAM,
             Origin::Session(owner, _) => owner,
+            Origin::Durable(_) => Owner::DURABLE,
         }
     }
 }
@@ -85,7 +89,7 @@ impl Part {
         Key { name: &self.key, permits }
     }
 
-    fn covers(&self, name: &str) -> bool {
+    pub(crate) fn covers(&self, name: &str) -> bool {
         match &self.set {
             Some(set) => set.names.iter().any(|one| **one == *name),
             None => *self.key == *name,
@@ -202,6 +206,8 @@ pub struct Hold {
     pub fences: Vec<u64>,
     /// Since when.
     pub since: Time,
+    /// Which durable hold it is; nothing if it ends with its client or its member.
+    pub durable: Option<HoldId>,
 }
 
 impl Hold {
@@ -209,7 +215,12 @@ impl Hold {
     pub(crate) fn of(id: RequestId, request: &Request) -> Option<Self> {
         let State::Held(since) = request.state else { return None };
         let (names, owner) = (request.names.clone(), request.origin.owner());
-        Some(Hold { id, names, permits: request.permits, owner, fences: request.fences(), since })
+        let (permits, fences) = (request.permits, request.fences());
+        let durable = match request.origin {
+            Origin::Durable(id) => Some(id),
+            Origin::Program | Origin::Session(..) => None,
+        };
+        Some(Hold { id, names, permits, owner, fences, since, durable })
     }
 }
 

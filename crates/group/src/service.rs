@@ -10,21 +10,26 @@
 
 mod acquiring;
 mod crashes;
+mod durable;
 mod group;
+mod looking;
 mod sessions;
 mod telling;
+mod unlocking;
 mod views;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use catraca_core::Claim;
+use catraca_core::{Claim, Fence};
 
 use crate::detector::Detector;
 use crate::driver::{Driver, Outputs, Place, Settled, Timer};
+use crate::durable::DurableHold;
 use crate::listing::Page;
 use crate::lock::Owner;
 use crate::membership::{Entry, Run, ViewMessage};
@@ -42,6 +47,9 @@ pub use telling::Health;
 pub trait Host: Driver {
     /// Asks a shard; see [`Shard::acquire`].
     fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal>;
+
+    /// See [`Shard::adopt`].
+    fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal>;
 
     /// See [`Shard::release`].
     fn release(&mut self, place: Place);
@@ -104,6 +112,10 @@ pub enum Output {
     Notice(Owner, Notice),
     /// A request of the program itself was granted, with a fence for each name, or not.
     Settled(RequestId, Result<Vec<u64>, Refusal>),
+    /// A durable hold that this asker has asked for is granted and written, or not.
+    Durable(u64, Result<Box<DurableHold>, Refusal>),
+    /// A durable hold that this asker wanted to be released is, or not.
+    Unlocked(u64, Result<Box<DurableHold>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
     /// The page that somebody of this member has asked for.
@@ -224,6 +236,7 @@ impl Service {
             }
             Timer::Membership => self.wake(host, out),
             Timer::Departure => self.go_on_departing(host, out),
+            Timer::Durable => self.look_again(host, out),
             Timer::Session(owner) => self.expire(owner, host, out),
             Timer::Request(id) => self.give_up(id, host, out),
             Timer::Question(number) => self.close_question(number, host, out),
@@ -297,6 +310,7 @@ impl Service {
                 });
             }
         }
+        self.leave_unanswered(out);
     }
 }
 

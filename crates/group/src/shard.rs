@@ -28,6 +28,7 @@ use crate::driver::{
 use crate::kind::{Step, Stimulus};
 use crate::lock::mutants::{Mutant, Mutation};
 use crate::lock::{Asker, Grant, Left, Lock, Owner, Set, Ticket};
+use crate::membership::{Rules, Sound};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::returning::Returning;
@@ -108,6 +109,8 @@ pub struct Shard {
     turns: Turns,
     /// What its locks do wrong, in a mutant.
     mutation: Option<&'static dyn Mutation>,
+    /// The rules from view to view.
+    rules: &'static dyn Rules,
     /// Where the locks are, by the hash of their names.
     table: HashTable<u32>,
     locks: Blocks<Lock>,
@@ -121,6 +124,14 @@ pub struct Shard {
     held: Arc<Held>,
     /// Whether no algorithm may step any more: the next view has yet to begin.
     is_frozen: bool,
+    /// Whether the group goes from view to view: whoever cannot be served in this one waits for the next.
+    has_next_view: bool,
+    /// Whether a lock has nearly used up its numbers in this view.
+    is_used_up: bool,
+    /// How many locks were begun without asking for room: because of others.
+    beyond_room: usize,
+    /// What the numbers of grants begin after: other than 0 in tests.
+    first_number: u64,
     /// Who leaves a lock only to ask for it again.
     pub returning: Returning,
     step: Step,
@@ -136,6 +147,7 @@ impl Shard {
             hasher,
             turns,
             mutation: None,
+            rules: &Sound,
             table: HashTable::new(),
             locks: Blocks::new(),
             free: Vec::new(),
@@ -144,6 +156,10 @@ impl Shard {
             suspects: Vec::new(),
             held: Arc::default(),
             is_frozen: false,
+            has_next_view: false,
+            is_used_up: false,
+            beyond_room: 0,
+            first_number: 0,
             returning: Returning::default(),
             step: Step::default(),
             internal: VecDeque::new(),
@@ -154,6 +170,17 @@ impl Shard {
     /// Its locks are broken in one way from now on.
     pub(crate) fn mutated(&mut self, mutant: &Mutant) {
         self.mutation = Some(mutant.mutation);
+    }
+
+    /// It follows other rules from view to view.
+    pub(crate) fn follow(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
+    }
+
+    /// The numbers of its grants begin after `number` in every view, to see what happens when they are
+    /// used up.
+    pub(crate) fn count_from(&mut self, number: u64) {
+        self.first_number = number;
     }
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.
@@ -368,13 +395,13 @@ impl Shard {
         out: &mut Outputs<'_>,
     ) {
         let StepMessage { epoch, key, from, to, body } = message;
-        if self.is_frozen || epoch != self.view.epoch {
+        if self.is_frozen || (epoch != self.view.epoch && self.rules.tells_epochs_apart()) {
             return;
         }
         let index = match self.find(key, hash) {
             Some(index) => index,
             // Nobody may lose a message: the sender's own limit bounds what it begins.
-            None if self.view.can_have(key) => match self.create(key, hash, out) {
+            None if self.view.can_have(key) => match self.create_beyond(key, hash, out) {
                 Ok(index) => index,
                 Err(_) => return out.anomalies.push("a message came for a lock that cannot be"),
             },

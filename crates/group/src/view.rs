@@ -63,7 +63,7 @@ pub struct Member {
 }
 
 /// Names that one algorithm guards.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// The names: a text in which `*` stands for anything.
     pub pattern: String,

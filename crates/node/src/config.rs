@@ -356,16 +356,8 @@ impl Config {
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
             _ => {}
         }
-        for (index, Member { name, address, cluster }) in self.members.iter().enumerate() {
-            if !is_plain(name) {
-                return Err(ConfigError::Name(name.clone()));
-            }
-            if !is_address(address) {
-                return Err(ConfigError::Address(address.clone()));
-            }
-            if let Some(label) = cluster.as_ref().filter(|label| !is_plain(label)) {
-                return Err(ConfigError::Cluster(label.clone()));
-            }
+        for (index, Member { name, address, .. }) in self.members.iter().enumerate() {
+            check_member(&self.members[index])?;
             for other in &self.members[..index] {
                 if other.name == *name {
                     return Err(ConfigError::Twice(name.clone()));
@@ -378,6 +370,21 @@ impl Config {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether this can be a member of a group.
+pub(crate) fn check_member(member: &Member) -> Result<(), ConfigError> {
+    let Member { name, address, cluster } = member;
+    if !is_plain(name) {
+        return Err(ConfigError::Name(name.clone()));
+    }
+    if !is_address(address) {
+        return Err(ConfigError::Address(address.clone()));
+    }
+    match cluster.as_ref().filter(|label| !is_plain(label)) {
+        Some(label) => Err(ConfigError::Cluster(label.clone())),
+        None => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use catraca_client::clock;
 use catraca_core::Fence;
@@ -43,6 +44,8 @@ pub(crate) struct Limits {
     pub(crate) turns: Turns,
     /// How many locks the clients of a member may begin.
     pub(crate) most_locks: usize,
+    /// How long whoever is inside may finish when the member leaves.
+    pub(crate) drain: Duration,
 }
 
 /// The service, and the links of the view in which it speaks.
@@ -68,6 +71,9 @@ pub(crate) struct Engine {
     /// The member by itself: its name, and which algorithm guards which names.
     pub(crate) shape: View,
     pub(crate) group: String,
+    /// How long whoever is inside may finish when the member leaves.
+    pub(crate) drain: Duration,
+    lease: Duration,
     /// Which run of the process this is.
     pub(crate) incarnation: u64,
     pub(crate) links: Links,
@@ -85,6 +91,9 @@ pub(crate) struct Engine {
     /// Who waits for a page.
     pages: Mutex<HashMap<u64, oneshot::Sender<Page>>>,
     last_page: AtomicU64,
+    /// Where it is told what has come of requests for durable holds, and under which number.
+    durables: Mutex<HashMap<u64, (Arc<Outbox>, u32)>>,
+    last_durable: AtomicU64,
     anomalies: AtomicU64,
     /// The members to whom a release is on its way that may wait for a request, one bit each.
     departing: AtomicU64,
@@ -136,6 +145,7 @@ impl Engine {
         let view = Arc::new(shape.clone());
         let program =
             Who { label: "(node)".to_string(), pid: std::process::id(), host: String::new() };
+        let lease = settings.lease.ttl;
         let own = Run { name: settings.member.name.clone(), incarnation };
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
@@ -144,6 +154,8 @@ impl Engine {
         let engine = Engine {
             shape,
             group: group.to_string(),
+            drain: limits.drain,
+            lease,
             incarnation,
             links: Links::default(),
             timers: Timers::new(),
@@ -155,6 +167,8 @@ impl Engine {
             outboxes: Mutex::default(),
             pages: Mutex::default(),
             last_page: AtomicU64::new(0),
+            durables: Mutex::default(),
+            last_durable: AtomicU64::new(0),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
             is_ready: AtomicBool::new(false),
@@ -175,7 +189,7 @@ impl Engine {
     pub(crate) fn break_rule(&self) {
         if let Ok(name) = std::env::var("CATRACA_BROKEN_RULE") {
             tracing::error!(rule = %name, "a rule is broken on purpose");
-            hold(&self.serving).service.with_rules(&name);
+            self.serve(|service, parts, _| service.break_rule(&name, parts));
         }
     }
 
@@ -270,19 +284,21 @@ impl Engine {
             self.note(what);
         }
         let of_requests = |settled: &Settled| settled.request.is_some();
-        if outputs.withheld || outputs.settled.iter().any(of_requests) {
+        let is_urgent = outputs.withheld || outputs.used_up.is_some();
+        if is_urgent || outputs.settled.iter().any(of_requests) {
             let settled = outputs.settled.into_iter().filter(of_requests).collect();
-            self.absorb(settled, outputs.withheld);
+            self.absorb(settled, outputs.withheld, outputs.used_up);
         }
     }
 
-    /// Tells the service whose part of a request has come to the end of waiting, and whether a lock has
-    /// found the lease over.
+    /// Tells the service whose part of a request has come to the end of waiting, whether a lock has found
+    /// the lease over, and which one has used up its numbers.
     #[cold]
-    fn absorb(&self, settled: Vec<Settled>, withheld: bool) {
+    fn absorb(&self, settled: Vec<Settled>, withheld: bool, used_up: Option<Box<str>>) {
         self.serve(|service, parts, out| {
             parts.settled.extend(settled);
             parts.withheld |= withheld;
+            parts.used_up = used_up.or(parts.used_up.take());
             service.absorb(parts, out);
         });
     }

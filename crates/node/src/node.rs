@@ -72,7 +72,6 @@ pub struct Node {
     pub(crate) engine: Arc<Engine>,
     address: SocketAddr,
     opened: Option<Opened>,
-    drain: Duration,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -121,7 +120,8 @@ impl Node {
         if !members.contains(&me) {
             members.push(me.clone());
         }
-        let limits = Limits { turns: config.turns, most_locks: config.most_locks };
+        let Config { turns, most_locks, drain, .. } = config;
+        let limits = Limits { turns, most_locks, drain };
         let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits);
         #[cfg(feature = "mutants")]
         engine.break_rule();
@@ -155,8 +155,7 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        let drain = config.drain;
-        Ok(Node { engine, address, opened: Some(opened), drain, tasks })
+        Ok(Node { engine, address, opened: Some(opened), tasks })
     }
 
     /// Where the node listens.
@@ -199,7 +198,7 @@ impl Node {
     /// finish within the time that the configuration gives, and then the others go on at once. Whoever is
     /// still inside is told before.
     pub async fn leave(&self) {
-        self.depart(Leaving::ForGood, self.drain).await;
+        self.depart(Leaving::ForGood, self.engine.drain).await;
     }
 
     /// What makes a node that stops be quick about it.

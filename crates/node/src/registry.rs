@@ -2,6 +2,7 @@
 
 mod calls;
 mod place;
+mod roster;
 mod voters;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 pub(crate) use self::calls::Calls;
 pub(crate) use self::place::Opened;
 pub use self::place::{RegistryError, RegistryPlace};
+pub(crate) use self::roster::change_roster;
 pub(crate) use self::voters::keep as keep_voters;
 use crate::engine::Engine;
 

@@ -238,13 +238,20 @@ fn printable(text: &str) -> String {
 }
 
 fn line_json(line: &Line) -> serde_json::Value {
-    let Line { key, fence, label, pid, host, millis } = line;
+    let Line { key, fence, label, pid, host, millis, durable } = line;
     let LineKey { name, permits, place, node, .. } = key;
     let state = if *place == 0 { "holds" } else { "waits" };
-    json!({
+    let mut value = json!({
         "name": name, "state": state, "place": place, "permits": permits, "fence": fence,
         "label": label, "pid": pid, "host": host, "node": node, "millis": millis,
-    })
+    });
+    if let Some(durable) = durable {
+        value["durable"] = json!({
+            "id": durable.id.to_string(), "owner": durable.owner, "note": durable.note,
+            "unix_millis": durable.unix_millis,
+        });
+    }
+    value
 }
 
 /// Waits for the next look. Returns false if it is not wanted any more.

@@ -221,12 +221,14 @@ fn a_lock_takes_no_more_memory_than_it_has_to() {
 }
 
 #[test]
-fn a_number_that_is_too_large_lets_nobody_in_and_leaves_the_seat_free() {
+fn a_number_that_is_too_large_lets_nobody_in_and_the_seat_is_free_if_it_is_declined() {
     let mut lock = lock(1);
     join(&mut lock, [1]);
     lock.next_request(RULES);
-    let admitted = lock.admit(0, Fence(1 << 40), RULES, &mut None, now);
+    let admitted = lock.admit(0, Fence(1 << 31), RULES, &mut None, now);
     assert_eq!(admitted, Admitted::Exhausted);
+    assert_eq!(lock.next_request(RULES), None);
+    lock.decline(0);
     assert_eq!(lock.next_request(RULES), Some((0, Claim::single())));
 }
 

@@ -7,14 +7,14 @@
 //! the top.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::record::decode;
+use super::decode;
 use super::{Directive, MOST_HISTORY, Membership, Past, Purpose, Run, ViewMessage, ViewRecord};
-use crate::durable::{DurableHold, adopt};
+use crate::durable::{Adopted, DurableHold, HoldId, adopt};
 use crate::registry::{Answer, LARGEST_PAGE, Txn};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
@@ -22,6 +22,8 @@ use crate::view::{Epoch, MOST_MEMBERS};
 
 /// So many locks go into one message.
 const PART: usize = 2048;
+/// So many durable holds go into one message: each may be as long as a value of the registry.
+const ADOPTED: usize = 8;
 /// So many messages about views that are not known here are kept.
 const MOST_EARLY: usize = 64 * MOST_MEMBERS;
 
@@ -37,6 +39,7 @@ pub(super) struct Change {
     holds: Holds,
     /// What has come of the table.
     table: Vec<HeldLock>,
+    adopted: Vec<Adopted>,
     held: Option<Arc<Held>>,
 }
 
@@ -45,7 +48,7 @@ pub(super) struct Change {
 enum Holds {
     NotYet,
     /// Those after this key have yet to be read.
-    After(String, Vec<DurableHold>),
+    After(String, Vec<Adopted>),
     Read,
 }
 
@@ -58,9 +61,17 @@ impl Change {
             reports: BTreeMap::new(),
             holds: Holds::NotYet,
             table: Vec::new(),
+            adopted: Vec::new(),
             held: None,
         }
     }
+}
+
+/// The durable holds of which parts were moved to the member called `name`.
+fn adopted_by(name: &str, moved: &[HeldLock], holds: &[Adopted]) -> Vec<Adopted> {
+    let own = moved.iter().filter(|held| held.member == name);
+    let ids: BTreeSet<HoldId> = own.filter_map(|held| held.durable).collect();
+    holds.iter().filter(|adopted| ids.contains(&adopted.hold.id)).cloned().collect()
 }
 
 /// A list in parts, the last of which may be empty.
@@ -173,9 +184,16 @@ impl Membership {
                 if is_first && change.held.is_none() {
                     change.table.extend(part);
                     if is_last {
-                        let table = core::mem::take(&mut change.table);
-                        change.held = Some(Arc::new(table.into_iter().collect()));
+                        let held: Held = core::mem::take(&mut change.table).into_iter().collect();
+                        let adopted = core::mem::take(&mut change.adopted);
+                        change.held = Some(Arc::new(held.adopting(adopted)));
                     }
+                }
+            }
+            ViewMessage::Adopt { holds, .. } => {
+                let is_first = record.members.first().is_some_and(|first| first.run() == *from);
+                if is_first && change.held.is_none() {
+                    change.adopted.extend(holds);
                 }
             }
         }
@@ -222,7 +240,10 @@ impl Membership {
         }
         if self.rules.keeps_durable_holds() {
             let holds = answer.holds.iter();
-            found.extend(holds.filter_map(|(_, item)| decode::<DurableHold>(&item.value)));
+            found.extend(holds.filter_map(|(_, item)| {
+                let hold = decode::<DurableHold>(&item.value)?;
+                Some(Adopted { born: item.born, hold })
+            }));
         }
         match answer.holds.last() {
             Some((last, _)) if answer.more => *after = last.clone(),
@@ -235,16 +256,23 @@ impl Membership {
     }
 
     /// Everything that is held, for everybody.
-    fn make_table(&mut self, holds: &[DurableHold], out: &mut Vec<Directive>) {
+    fn make_table(&mut self, holds: &[Adopted], out: &mut Vec<Directive>) {
         let Some(record) = self.present() else { return };
         let Some(change) = &mut self.change else { return };
         let reports = core::mem::take(&mut change.reports);
         let mut table: Vec<HeldLock> = reports.into_values().flat_map(|(held, _)| held).collect();
         let view = self.settings.view(&record, 0);
-        table.extend(adopt(&view, &table, holds));
+        let moved = adopt(&view, &table, holds);
+        table.extend(moved.iter().cloned());
         let epoch = change.epoch;
-        change.held = Some(Arc::new(table.iter().cloned().collect()));
+        let held: Held = table.iter().cloned().collect();
+        let own = adopted_by(&self.settings.member.name, &moved, holds);
+        change.held = Some(Arc::new(held.adopting(own)));
         for run in self.others(&record) {
+            for holds in adopted_by(&run.name, &moved, holds).chunks(ADOPTED) {
+                let message = ViewMessage::Adopt { epoch, holds: holds.to_vec() };
+                out.push(Directive::Send(run.clone(), message));
+            }
             for (part, is_last) in parts(&table) {
                 let message = ViewMessage::Table { epoch, part, is_last };
                 out.push(Directive::Send(run.clone(), message));

@@ -71,7 +71,7 @@ impl Membership {
         let item = answer.state.get(ROSTER);
         let known = self.roster.as_ref().map(|(at, _)| *at);
         if item.map(|item| item.at) != known {
-            self.roster = item.and_then(|item| Some((item.at, decode(&item.value)?)));
+            self.roster = Roster::of(answer);
         }
     }
 
@@ -102,6 +102,7 @@ impl Membership {
         match (&self.standing, born) {
             (Standing::Outside, Some(born)) if is_in => {
                 self.standing = Standing::Inside(born);
+                self.was_registered = true;
                 self.beat_at = now;
             }
             (Standing::Inside(_), None) => {
@@ -137,12 +138,13 @@ impl Membership {
         }
     }
 
-    /// Whether the others ask this member to leave.
+    /// Whether the others ask this member to leave, or it was taken off the roster.
     fn see_mark(&mut self, out: &mut Vec<Directive>) {
         let name = &self.settings.member.name;
         let entry = self.record().and_then(|record| record.entry(name));
         let is_marked = entry.is_some_and(|entry| entry.is_leaving);
-        if is_marked && !core::mem::replace(&mut self.was_asked_to_leave, true) {
+        let is_removed = self.roster.as_ref().is_some_and(|(_, roster)| !roster.has(name));
+        if (is_marked || is_removed) && !core::mem::replace(&mut self.was_asked_to_leave, true) {
             out.push(Directive::MustLeave);
         }
     }
@@ -379,7 +381,7 @@ impl Membership {
         let name = &self.settings.member.name;
         if let Some((_, roster)) = &self.roster
             && !roster.has(name)
-            && !self.settings.may_register
+            && (!self.settings.may_register || self.was_registered)
         {
             return Some(format!(
                 "'{name}' does not belong to the group; add it to the members, or let it join"

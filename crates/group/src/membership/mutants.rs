@@ -59,6 +59,36 @@ pub const VIEW_MUTANTS: &[ViewMutant] = &[
         breaks: "a member that is started again does not wait for the lease of the run before",
         rules: &RestartAtOnce,
     },
+    ViewMutant {
+        name: "no-epoch",
+        breaks: "messages of an earlier view are taken for those of the present one",
+        rules: &NoEpoch,
+    },
+    ViewMutant {
+        name: "late-instance-idle",
+        breaks: "an instance that is created after the view has begun starts as if nobody were inside",
+        rules: &LateInstanceIdle,
+    },
+    ViewMutant {
+        name: "release-forgotten",
+        breaks: "whoever leaves between two views is inside for ever",
+        rules: &ReleaseForgotten,
+    },
+    ViewMutant {
+        name: "confirmed-unwritten",
+        breaks: "a durable hold is confirmed before it is written",
+        rules: &ConfirmedUnwritten,
+    },
+    ViewMutant {
+        name: "blind-hold",
+        breaks: "a durable hold is written although its member has been excluded, or gave it up",
+        rules: &BlindHold,
+    },
+    ViewMutant {
+        name: "holds-forgotten",
+        breaks: "the durable holds of members that are gone are not in the table",
+        rules: &HoldsForgotten,
+    },
 ];
 
 #[derive(Debug)]
@@ -120,6 +150,60 @@ struct RestartAtOnce;
 
 impl Rules for RestartAtOnce {
     fn waits_for_predecessor(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct NoEpoch;
+
+impl Rules for NoEpoch {
+    fn tells_epochs_apart(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct LateInstanceIdle;
+
+impl Rules for LateInstanceIdle {
+    fn starts_late_instances_from_table(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct ReleaseForgotten;
+
+impl Rules for ReleaseForgotten {
+    fn notes_releases(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct ConfirmedUnwritten;
+
+impl Rules for ConfirmedUnwritten {
+    fn confirms_unwritten(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct BlindHold;
+
+impl Rules for BlindHold {
+    fn guards_durable_holds(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct HoldsForgotten;
+
+impl Rules for HoldsForgotten {
+    fn keeps_durable_holds(&self) -> bool {
         false
     }
 }

@@ -9,7 +9,7 @@ use core::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Item, Revision};
+use crate::registry::{Answer, Item, Revision};
 use crate::view::{Epoch, Member};
 
 /// The key of the view.
@@ -135,8 +135,22 @@ pub struct Roster {
 }
 
 impl Roster {
+    /// Its key in the registry.
+    pub const KEY: &str = ROSTER;
+
+    /// The roster that an answer shows, and when it was written.
+    pub fn of(answer: &Answer) -> Option<(Revision, Roster)> {
+        let item = answer.state.get(ROSTER)?;
+        Some((item.at, decode(&item.value)?))
+    }
+
+    /// As the registry keeps it.
+    pub fn encoded(&self) -> Vec<u8> {
+        encode(self)
+    }
+
     /// The same with this member as it is now.
-    pub(crate) fn with(&self, member: &Member) -> Roster {
+    pub fn with(&self, member: &Member) -> Roster {
         let mut members = self.members.clone();
         match members.iter_mut().find(|known| known.name == member.name) {
             Some(known) => known.clone_from(member),
@@ -146,7 +160,7 @@ impl Roster {
     }
 
     /// The same without the member called `name`.
-    pub(crate) fn without(&self, name: &str) -> Roster {
+    pub fn without(&self, name: &str) -> Roster {
         let mut members = self.members.clone();
         members.retain(|member| member.name != name);
         Roster { members }

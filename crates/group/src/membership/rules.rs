@@ -79,6 +79,32 @@ pub(crate) trait Rules: fmt::Debug + Sync {
         true
     }
 
+    /// Whether a durable hold is confirmed before the registry has said that it is written.
+    fn confirms_unwritten(&self) -> bool {
+        false
+    }
+
+    /// Whether writing a durable hold fails if its member has been excluded meanwhile, or may have given
+    /// it up.
+    fn guards_durable_holds(&self) -> bool {
+        true
+    }
+
+    /// Whether messages of an earlier or a later view than the present one are told apart from its own.
+    fn tells_epochs_apart(&self) -> bool {
+        true
+    }
+
+    /// Whether an instance that is created after the view has begun starts from what is held.
+    fn starts_late_instances_from_table(&self) -> bool {
+        true
+    }
+
+    /// Whether a release between two views is carried out when the next one begins.
+    fn notes_releases(&self) -> bool {
+        true
+    }
+
     /// Whether a member waits until the run of it before this one is out of the view.
     fn waits_for_predecessor(&self) -> bool {
         true

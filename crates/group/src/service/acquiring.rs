@@ -103,7 +103,10 @@ impl Service {
                 let (origin, fences) = (request.origin, request.fences());
                 host.set_timer(Timer::Request(id), None);
                 self.forget_question(id);
-                out.push(answer(origin, id, Ok(fences)));
+                match origin {
+                    Origin::Durable(hold) => self.write_durable(hold, host, out),
+                    _ => out.extend(answer(origin, id, Ok(fences))),
+                }
             }
         }
     }
@@ -201,7 +204,10 @@ impl Service {
             {
                 session.requests.remove(&number);
             }
-            out.push(answer(request.origin, id, Err(why)));
+            match request.origin {
+                Origin::Durable(hold) => self.refuse_durable(hold, why, out),
+                origin => out.extend(answer(origin, id, Err(why))),
+            }
         }
     }
 
@@ -246,15 +252,16 @@ impl Service {
     }
 }
 
-/// What whoever made a request is told.
-fn answer(origin: Origin, id: RequestId, result: Result<Vec<u64>, Refusal>) -> Output {
+/// What whoever made a request is told. Of durable holds the registry has to know first.
+fn answer(origin: Origin, id: RequestId, result: Result<Vec<u64>, Refusal>) -> Option<Output> {
     match (origin, result) {
-        (Origin::Program, result) => Output::Settled(id, result),
+        (Origin::Durable(_), _) => None,
+        (Origin::Program, result) => Some(Output::Settled(id, result)),
         (Origin::Session(owner, request), Ok(fences)) => {
-            Output::Notice(owner, Notice::Granted { request, fences })
+            Some(Output::Notice(owner, Notice::Granted { request, fences }))
         }
         (Origin::Session(owner, request), Err(why)) => {
-            Output::Notice(owner, Notice::Refused { request, why })
+            Some(Output::Notice(owner, Notice::Refused { request, why }))
         }
     }
 }

@@ -55,6 +55,8 @@ impl Service {
             .collect();
         for (id, origin) in lost {
             match origin {
+                // Groups with a registry do not run a detector.
+                Origin::Durable(_) => {}
                 Origin::Program => out.push(Output::Lost(id)),
                 Origin::Session(owner, _) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);

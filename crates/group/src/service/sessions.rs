@@ -185,6 +185,7 @@ impl Service {
         for id in session.requests.into_values() {
             self.withdraw(id, host);
         }
+        self.forget_session(owner, host);
         out.push(Output::Notice(owner, Notice::Over(why)));
     }
 }

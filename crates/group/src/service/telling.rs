@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::{Asking, Host, Output, Service};
 use crate::driver::Timer;
-use crate::listing::{Line, LineKey, Page, PageBuilder, Query, Selection};
+use crate::listing::{DurableLine, Line, LineKey, Page, PageBuilder, Query, Selection};
 use crate::lock::{Lock, Owner, Set};
 use crate::membership::Past;
 use crate::question::{ANSWER_TIME, Question};
@@ -149,7 +149,14 @@ impl Service {
                 let key = LineKey { name, permits: lock.permits, place, node, ticket };
                 let Who { label, pid, host } = self.who(asker.owner);
                 let millis = now.millis_since(since);
-                page.offer(Line { key, fence, label, pid, host, millis });
+                let record = asker.request.and_then(|request| self.durable_record(request));
+                let durable = record.map(|record| DurableLine {
+                    id: record.id,
+                    owner: record.owner.clone(),
+                    note: record.note.clone(),
+                    unix_millis: record.unix_millis,
+                });
+                page.offer(Line { key, fence, label, pid, host, millis, durable });
             };
             match &asker.set {
                 Some(set) => {

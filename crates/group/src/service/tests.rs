@@ -307,7 +307,8 @@ fn a_list_of_the_whole_group_waits_for_everybody_but_not_for_ever() {
         let (name, node) = ("theirs".to_string(), "b".to_string());
         let key = LineKey { name, permits: 1, place: 0, node, ticket: 1 };
         let empty = String::new;
-        let line = Line { key, fence: None, label: empty(), pid: 1, host: empty(), millis: 0 };
+        let (label, host) = (empty(), empty());
+        let line = Line { key, fence: None, label, pid: 1, host, millis: 0, durable: None };
         Answer::List(Page { lines: vec![line], ..Page::default() })
     };
     let query = || Query { whole_group: true, limit: 10, ..Query::default() };

@@ -6,11 +6,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::durable::Durables;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
 use crate::driver::Timer;
 use crate::lock::Owner;
-use crate::membership::{Cause, Directive, Entry, Leaving, Membership, Run, Settings};
+use crate::membership::{
+    Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
+};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Trouble};
@@ -35,6 +38,7 @@ pub(super) struct Views {
     /// Whether one of them was too much, and the view has to begin anew.
     has_overflowed: bool,
     departure: Option<Departure>,
+    pub(super) durable: Durables,
 }
 
 /// A member that is about to leave.
@@ -62,6 +66,7 @@ impl Service {
             kept_bytes: 0,
             has_overflowed: false,
             departure: None,
+            durable: Durables::default(),
         });
         service
     }
@@ -89,16 +94,22 @@ impl Service {
         }
     }
 
-    /// The same with a broken rule, by the name of the mutant.
+    /// The same with a broken rule. Returns the rules that its shards have to follow.
+    pub(crate) fn with_rules(&mut self, mutant: &str) -> &'static dyn Rules {
+        let Some(views) = &mut self.views else { return &Sound };
+        views.membership.mutate(mutant);
+        views.membership.rules()
+    }
+
+    /// Breaks a rule, by the name of the mutant.
     #[doc(hidden)]
-    pub fn with_rules(&mut self, mutant: &str) {
-        if let Some(views) = &mut self.views {
-            views.membership.mutate(mutant);
-        }
+    pub fn break_rule(&mut self, mutant: &str, host: &mut dyn Host) {
+        let rules = self.with_rules(mutant);
+        host.step_all(&mut |shard, _| shard.follow(rules));
     }
 
     /// Gives the membership an input, and does what follows.
-    fn with_membership(
+    pub(super) fn with_membership(
         &mut self,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
@@ -132,9 +143,11 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        self.with_membership(host, out, |membership, now, more| {
-            membership.answered(number, result, now, more);
-        });
+        if let Some(result) = self.answered_durably(number, result, host, out) {
+            self.with_membership(host, out, |membership, now, more| {
+                membership.answered(number, result, now, more);
+            });
+        }
     }
 
     /// A lock has found the lease over when it was about to be granted, and its shard has stopped.
@@ -191,6 +204,8 @@ impl Service {
             | PeerMessage::Answer { epoch, .. } => *epoch,
         };
         let is_active = self.membership().is_some_and(|it| it.active() == Some(self.view.epoch));
+        let tells_apart = self.membership().is_none_or(|it| it.rules().tells_epochs_apart());
+        let epoch = if tells_apart { epoch } else { self.view.epoch };
         if epoch > self.view.epoch {
             self.keep(run, epoch, message);
             return None;
@@ -256,7 +271,10 @@ impl Service {
             Directive::Send(run, message) => out.push(Output::View(run, message)),
             Directive::Freeze(_) => {
                 let mut held: Vec<HeldLock> = Vec::new();
-                host.step_all(&mut |shard, _| held.extend(shard.freeze()));
+                host.step_all(&mut |shard, _| {
+                    shard.freeze();
+                    held.extend(shard.held_as(&|request| self.durable_id(request)));
+                });
                 let now = host.now();
                 if let Some(views) = &mut self.views {
                     views.membership.report(held, now, more);
@@ -269,6 +287,7 @@ impl Service {
             Directive::Out(why) => self.be_out(&why, host, out),
             Directive::Left => {
                 self.phase = Phase::Stopped;
+                self.leave_unanswered(out);
                 out.push(Output::Left);
             }
         }
@@ -293,6 +312,7 @@ impl Service {
         }
         host.begin_view(&view, &self.runs());
         out.push(Output::Began(Arc::clone(&view)));
+        self.adopt_holds(&held, host, out);
         host.step_all(&mut |shard, outputs| {
             shard.change_view(Arc::clone(&view), Arc::clone(&held), outputs);
         });
@@ -321,6 +341,11 @@ impl Service {
     fn runs(&self) -> Vec<Run> {
         let record = self.membership().and_then(Membership::record);
         record.map_or_else(Vec::new, |record| record.members.iter().map(Entry::run).collect())
+    }
+
+    /// A lock has nearly used up the numbers of its fences in this view. In the next one they begin anew.
+    pub fn used_up(&mut self, name: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
+        self.renew_view(Cause::UsedUp(name.into()), host, out);
     }
 
     fn known_peers(&self) -> Vec<Peer> {
@@ -360,7 +385,8 @@ impl Service {
         }
     }
 
-    /// Nothing is certain that clients of this member hold: they are told.
+    /// Nothing is certain that clients of this member hold: they are told. Durable holds are as certain as
+    /// before.
     fn lose_holds(&mut self, why: &Refusal, host: &mut dyn Host, out: &mut Vec<Output>) {
         host.step_all(&mut |shard, _| shard.lose_direct_holds());
         let is_held = |request: &crate::request::Request| matches!(request.state, State::Held(_));
@@ -369,6 +395,7 @@ impl Service {
             held.map(|(&id, request)| (id, request.origin)).collect();
         for (id, origin) in held {
             match origin {
+                Origin::Durable(_) => {}
                 Origin::Program => {
                     out.push(Output::Lost(id));
                     self.withdraw(id, host);
@@ -384,6 +411,7 @@ impl Service {
     /// The group goes on without this member. Whoever waits here asks anew when it is back.
     fn be_out(&mut self, why: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
         self.lose_holds(&Refusal::Lapsed, host, out);
+        self.give_up_durable(host, out);
         if let Some(views) = &mut self.views {
             views.kept.clear();
             views.kept_bytes = 0;
@@ -471,7 +499,7 @@ impl Service {
     pub(super) fn go_on_departing(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         let now = host.now();
         let mut inside = false;
-        host.look(&mut |shard| inside |= shard.is_held_by_somebody());
+        host.look(&mut |shard| inside |= shard.is_held_by_somebody(&|id| self.is_kept(id)));
         let Some(views) = &mut self.views else { return };
         let valid_until = views.membership.valid_until();
         let Some(departure) = &mut views.departure else { return };

@@ -65,13 +65,28 @@ impl Shard {
         Ok(LockIndex(index))
     }
 
+    /// The same whatever room there is: others have begun it.
+    pub(super) fn create_beyond(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        out: &mut Outputs<'_>,
+    ) -> Result<LockIndex, Refusal> {
+        let created = self.create(key, hash, out);
+        self.beyond_room += usize::from(created.is_ok());
+        created
+    }
+
     /// A lock with instances of the present view.
     fn seated_lock(&mut self, key: Key<'_>) -> Result<Lock, Refusal> {
         let view = Arc::clone(&self.view);
         let namespace = view.namespace(key.name);
         let home = view.home(key.name);
         let seating = view.seating(namespace, key.permits, home);
-        let start = self.held.start(key, &view, seating);
+        let start = match self.rules.starts_late_instances_from_table() {
+            true => self.held.start(key, &view, seating),
+            false => Start::idle(),
+        };
         let family = self.family(namespace, key, seating, &start)?;
         let slots = self.slots(family, seating, &start);
         Ok(Lock::new(key.name, key.permits, family as u16, home as u16, slots))

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::string::ToString;
 
-use catraca_core::NodeId;
+use catraca_core::{Fence, NodeId};
 
 use super::{Key, Shard};
 use crate::driver::{LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage, Timer};
+use crate::fence;
 use crate::kind::Stimulus;
 use crate::lock::{Admitted, Asker, Ticket};
 use crate::refusal::Refusal;
@@ -103,6 +104,11 @@ impl Shard {
         }
         out.anomalies.extend(self.step.anomalies.iter().copied());
         if let Some(number) = self.step.granted {
+            let number = Fence(number.0.saturating_add(self.first_number));
+            if number >= fence::LATE && self.has_next_view && !self.is_used_up {
+                self.is_used_up = true;
+                out.used_up = Some(lock.name.clone());
+            }
             let (rules, driver) = (family.rules, &mut out.driver);
             let admitted = match self.mutation {
                 None => lock.admit(seat, number, rules, newcomer, || driver.now()),
@@ -117,8 +123,9 @@ impl Shard {
         }
     }
 
-    /// The numbers of a lock are used up: everybody who waits is told so, and the group gets the
-    /// lock back.
+    /// The numbers of a lock are used up. If there will be another view, everybody waits for it: the
+    /// seat keeps what it was given, which nobody has heard of. Else everybody who waits is told so, and
+    /// the group gets the lock back.
     #[cold]
     fn exhausted(
         &mut self,
@@ -127,6 +134,10 @@ impl Shard {
         newcomer: &mut Option<(Ticket, Asker)>,
         out: &mut Outputs<'_>,
     ) {
+        if self.has_next_view {
+            return;
+        }
+        self.locks[index.0 as usize].decline(seat);
         self.internal.push_back(Internal::Release { seat });
         let why = Refusal::Exhausted(self.locks[index.0 as usize].name.to_string());
         if let Some((ticket, asker)) = newcomer.take() {

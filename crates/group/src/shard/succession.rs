@@ -8,14 +8,15 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use catraca_core::{Claim, NodeId, Start};
+use catraca_core::{Claim, Fence, NodeId, Start};
 use serde::{Deserialize, Serialize};
 
 use super::{Ask, Asked, Key, Shard};
 use crate::driver::{Change, Event, LockIndex, Outputs, Place};
-use crate::durable::HoldId;
+use crate::durable::{Adopted, HoldId};
 use crate::lock::{Asker, Ticket};
 use crate::refusal::Refusal;
+use crate::request::RequestId;
 use crate::view::{Seating, View};
 
 /// A lock that is held, and where.
@@ -37,26 +38,43 @@ pub struct HeldLock {
 
 /// Everything that is held in a group when a view begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Held(BTreeMap<(String, u32), Vec<HeldLock>>);
+pub struct Held {
+    locks: BTreeMap<(String, u32), Vec<HeldLock>>,
+    /// The durable holds that change their members with this view.
+    adopted: BTreeMap<HoldId, Adopted>,
+}
 
 impl FromIterator<HeldLock> for Held {
     fn from_iter<I: IntoIterator<Item = HeldLock>>(locks: I) -> Self {
         let mut held = Held::default();
         for lock in locks {
-            held.0.entry((lock.name.clone(), lock.permits)).or_default().push(lock);
+            held.locks.entry((lock.name.clone(), lock.permits)).or_default().push(lock);
         }
         held
     }
 }
 
 impl Held {
+    /// The same, in which these durable holds change their members.
+    pub(crate) fn adopting(mut self, adopted: impl IntoIterator<Item = Adopted>) -> Self {
+        self.adopted.extend(adopted.into_iter().map(|adopted| (adopted.hold.id, adopted)));
+        self
+    }
+
+    /// The parts of durable holds that the member called `name` has from now on.
+    pub(crate) fn adopted_by(&self, name: &str) -> impl Iterator<Item = (&Adopted, &HeldLock)> {
+        let locks = self.locks.values().filter(|_| !self.adopted.is_empty()).flatten();
+        let own = locks.filter(move |held| held.member == name);
+        own.filter_map(|held| Some((self.adopted.get(&held.durable?)?, held)))
+    }
+
     /// How an instance of `key` begins: with everybody inside who was, and the token at the first of
     /// them.
     pub(super) fn start(&self, key: Key<'_>, view: &View, seating: Seating) -> Start {
-        if self.0.is_empty() {
+        if self.locks.is_empty() {
             return Start::idle();
         }
-        let holders = self.0.get(&(key.name.to_string(), key.permits)).into_iter().flatten();
+        let holders = self.locks.get(&(key.name.to_string(), key.permits)).into_iter().flatten();
         let inside: Vec<(NodeId, &Claim)> = holders
             .filter_map(|held| {
                 let is_it = |member: &crate::Member| member.name == held.member;
@@ -73,6 +91,11 @@ impl Held {
 impl Shard {
     /// Everything that clients of this member hold.
     pub fn held(&self) -> Vec<HeldLock> {
+        self.held_as(&|_| None)
+    }
+
+    /// The same, of which `durable` says which requests are durable holds.
+    pub(crate) fn held_as(&self, durable: &dyn Fn(RequestId) -> Option<HoldId>) -> Vec<HeldLock> {
         let member = &self.view.own().name;
         let of_lock = |lock: &crate::lock::Lock| {
             let held = lock.seated().map(|(seat, hold)| HeldLock {
@@ -81,7 +104,7 @@ impl Shard {
                 member: member.clone(),
                 seat: seat as u16,
                 claim: hold.asker.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone()),
-                durable: None,
+                durable: hold.asker.request.and_then(durable),
             });
             held.collect::<Vec<_>>()
         };
@@ -92,6 +115,7 @@ impl Shard {
     /// asks again, in the same order; a lock that nobody here holds or awaits is forgotten.
     pub fn change_view(&mut self, view: Arc<View>, held: Arc<Held>, out: &mut Outputs<'_>) {
         (self.view, self.held, self.is_frozen) = (view, held, false);
+        (self.has_next_view, self.is_used_up) = (true, false);
         // Their places belong to the old view.
         self.suspects.clear();
         self.families.clear();
@@ -128,10 +152,9 @@ impl Shard {
     }
 
     /// Stops all algorithms until the next view begins. Whoever asks waits; whoever leaves does so when
-    /// the view begins. Returns everything that clients of this member hold.
-    pub fn freeze(&mut self) -> Vec<HeldLock> {
+    /// the view begins.
+    pub fn freeze(&mut self) {
         self.is_frozen = true;
-        self.held()
     }
 
     /// Nobody asks the group before the next view begins.
@@ -151,6 +174,9 @@ impl Shard {
     /// Whoever is at `place` leaves, although no algorithm may step.
     pub(super) fn note_release(&mut self, place: Place) {
         let lock = &mut self.locks[place.lock.0 as usize];
+        if lock.fence_of(place.ticket).is_some() && !self.rules.notes_releases() {
+            return;
+        }
         if !lock.note_leaving(place.ticket) {
             lock.forget(place.ticket);
         }
@@ -176,9 +202,35 @@ impl Shard {
         }
     }
 
-    /// Whether a client of this member is inside a lock.
-    pub fn is_held_by_somebody(&self) -> bool {
-        self.locks().any(|lock| lock.holds().next().is_some())
+    /// Whether a client of this member is inside a lock, other than by the requests of which `is_durable`
+    /// says that they stay when the member goes.
+    pub(crate) fn is_held_by_somebody(&self, is_durable: &dyn Fn(RequestId) -> bool) -> bool {
+        let counts = |hold: &crate::lock::Hold| !hold.asker.request.is_some_and(is_durable);
+        self.locks().any(|lock| lock.holds().any(counts))
+    }
+
+    /// Takes over a durable hold whose member is gone: it has `seat` when the next view begins.
+    pub fn adopt(
+        &mut self,
+        key: Key<'_>,
+        hash: u64,
+        seat: u16,
+        ask: Ask,
+        fence: Fence,
+        out: &mut Outputs<'_>,
+    ) -> Result<Place, Refusal> {
+        let index = match self.find(key, hash) {
+            Some(index) => index,
+            // It is there already, whatever room there is.
+            None => self.create_beyond(key, hash, out)?,
+        };
+        self.tickets += 1;
+        let (ticket, since) = (self.tickets, out.driver.now());
+        let Ask { owner, request, set, .. } = ask;
+        let asker = Asker { owner, request, set };
+        let hold = crate::lock::Hold { ticket, asker, since, fence };
+        self.locks[index.0 as usize].adopt(usize::from(seat), hold);
+        Ok(Place { shard: out.shard, lock: index, ticket })
     }
 
     /// Nobody may wait here any more.
@@ -208,7 +260,10 @@ impl Shard {
         }
         self.locks[index as usize].name = "".into();
         self.free.push(index);
-        out.driver.give_room(1);
+        match self.beyond_room.checked_sub(1) {
+            Some(less) => self.beyond_room = less,
+            None => out.driver.give_room(1),
+        }
     }
 
     /// Gives a lock instances of the present view.

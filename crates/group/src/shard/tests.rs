@@ -20,6 +20,8 @@ struct Group {
     drivers: Vec<Recorder>,
     settled: Vec<Settled>,
     anomalies: Vec<&'static str>,
+    /// The locks whose numbers are nearly used up.
+    used_up: Vec<String>,
 }
 
 const TURNS: Turns = Turns { handovers: 2, rounds: 1 };
@@ -33,6 +35,7 @@ impl Group {
             drivers: (0..count).map(|_| Recorder::default()).collect(),
             settled: Vec::new(),
             anomalies: Vec::new(),
+            used_up: Vec::new(),
         }
     }
 
@@ -45,6 +48,7 @@ impl Group {
         let done = step(&mut self.members[member], &mut out);
         self.settled.extend(out.settled);
         self.anomalies.extend(out.anomalies);
+        self.used_up.extend(out.used_up.map(String::from));
         done
     }
 
@@ -239,13 +243,50 @@ fn a_lock_whose_fences_are_used_up_refuses_and_is_not_stuck() {
     let mut group = Group::of(1, "naimi-trehel");
     // No fence has so many bits for the epoch.
     let mut late = view(1, 0, "naimi-trehel");
-    late.epoch = Epoch(1 << 17);
+    late.epoch = Epoch(1 << 26);
     group.members[0] = Shard::new(Arc::new(late), RandomState::with_seeds(1, 2, 3, 4), TURNS);
     for _ in 0..3 {
         let refused = group.ask_with(0, Key { name: "x", permits: 1 }, Ask::default());
         assert_eq!(refused.unwrap_err(), Refusal::Exhausted("x".to_string()));
     }
     assert_eq!(group.members[0].sizes(), [1, 0, 0]);
+}
+
+#[test]
+fn a_lock_that_nearly_used_up_its_numbers_says_so_once_and_then_its_clients_wait_for_the_next_view()
+{
+    let mut group = Group::of(2, "naimi-trehel");
+    next_view(&mut group, &[0, 1]);
+    let name = group.name_at(0);
+    for shard in &mut group.members {
+        shard.count_from((1 << 31) - 3);
+    }
+    let mut fences = Vec::new();
+    for _ in 0..2 {
+        let Asked { place, fence } = group.ask(0, &name);
+        fences.extend(fence);
+        group.release(0, place);
+    }
+    assert_eq!(group.used_up, [name.as_str()]);
+    // The next number does not fit. Nobody is refused, here or at the other member.
+    let waiting = [group.ask(0, &name), group.ask(1, &name)];
+    group.settle();
+    assert!(waiting.iter().all(|asked| asked.fence.is_none()));
+    assert!(group.settled.is_empty());
+    next_view(&mut group, &[0, 1]);
+    group.settle();
+    assert_eq!(group.granted(), [waiting[0].place]);
+    fences.extend(
+        group.members[0]
+            .lock(Key { name: &name, permits: 1 }, group.hash(&name))
+            .unwrap()
+            .fence_of(waiting[0].place.ticket),
+    );
+    group.release(0, waiting[0].place);
+    group.settle();
+    assert_eq!(group.granted(), [waiting[1].place]);
+    assert!(fences.len() == 3 && fences.is_sorted_by(|one, two| one < two), "{fences:?}");
+    assert!(group.anomalies.is_empty());
 }
 
 #[test]

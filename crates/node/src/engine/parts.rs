@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use catraca_client::clock;
-use catraca_core::Claim;
+use catraca_core::{Claim, Fence};
 use catraca_group::{
     Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Run, Settled, Shard,
     StepMessage, Time, Timer, View,
@@ -27,6 +27,8 @@ pub(crate) struct Parts<'a> {
     pub(super) anomalies: Vec<&'static str>,
     /// Whether a lock has found the lease over.
     pub(super) withheld: bool,
+    /// A lock that has used up its numbers.
+    pub(super) used_up: Option<Box<str>>,
 }
 
 impl<'a> Parts<'a> {
@@ -39,6 +41,7 @@ impl<'a> Parts<'a> {
             woken: Vec::new(),
             anomalies: Vec::new(),
             withheld: false,
+            used_up: None,
         }
     }
 
@@ -53,6 +56,7 @@ impl<'a> Parts<'a> {
         });
         self.sent_to |= outputs.sent_to;
         self.withheld |= outputs.withheld;
+        self.used_up = outputs.used_up.or(self.used_up.take());
         self.woken.extend(woken);
         self.anomalies.extend(outputs.anomalies);
         let of_requests = outputs.settled.into_iter().filter(|settled| settled.request.is_some());
@@ -115,6 +119,11 @@ impl Host for Parts<'_> {
     fn acquire(&mut self, key: Key<'_>, ask: Ask) -> Result<Asked, Refusal> {
         let (shard, hash) = self.engine.shards.of(key);
         self.stepped(shard, |cell, outputs| cell.shard.acquire(key, hash, ask, outputs))
+    }
+
+    fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal> {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.stepped(shard, |cell, outputs| cell.shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
     fn release(&mut self, place: Place) {

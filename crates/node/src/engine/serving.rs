@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use catraca_client::protocol::{Description, ServerMessage};
 use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Trouble};
 use catraca_group::{
-    Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, Page, PeerMessage, Query,
-    RegistryStatus, Run, Service, Status, Time,
+    AcquireDurable, Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, Page,
+    PeerMessage, Query, RegistryStatus, Run, Service, Status, Time, Unlock,
 };
 use tokio::sync::oneshot;
 
@@ -34,6 +35,10 @@ impl Engine {
         let mut has_begun = self.carry_out_all(&mut serving, &mut parts, &mut out, &mut woken);
         if std::mem::take(&mut parts.withheld) {
             serving.service.withheld(&mut parts, &mut out);
+            has_begun |= self.carry_out_all(&mut serving, &mut parts, &mut out, &mut woken);
+        }
+        if let Some(name) = parts.used_up.take() {
+            serving.service.used_up(&name, &mut parts, &mut out);
             has_begun |= self.carry_out_all(&mut serving, &mut parts, &mut out, &mut woken);
         }
         if has_begun {
@@ -182,6 +187,11 @@ impl Engine {
                 self.losses.notify_waiters();
             }
             Output::Anomaly(what) => self.note(what),
+            Output::Durable(asker, result) | Output::Unlocked(asker, result) => {
+                if let Some((outbox, request)) = hold(&self.durables).remove(&asker) {
+                    outbox.push(ServerMessage::Durable { request, result });
+                }
+            }
         }
     }
 
@@ -254,6 +264,52 @@ impl Engine {
     /// Looks at how the member belongs to its group.
     pub(crate) fn with_membership<T>(&self, look: impl FnOnce(&Membership) -> T) -> Option<T> {
         hold(&self.serving).service.membership().map(look)
+    }
+
+    /// What a node that wants to join the group has to know of it.
+    pub(crate) fn describe(&self) -> Description {
+        let members = self.with_membership(|membership| membership.roster().to_vec());
+        Description {
+            group: self.group.clone(),
+            members: members.unwrap_or_default(),
+            namespaces: self.shape.namespaces.clone(),
+            lease: self.lease,
+        }
+    }
+
+    /// Asks for a durable hold. What comes of it is told there, under this number.
+    pub(crate) fn acquire_durable(&self, asked: AcquireDurable, outbox: &Arc<Outbox>, number: u32) {
+        let asker = self.durable_asker(outbox, number);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let unix_millis = since.as_millis() as u64;
+        self.serve(|service, parts, out| {
+            service.acquire_durable(asker, None, asked, unix_millis, parts, out);
+        });
+    }
+
+    /// Releases a durable hold. What comes of it is told there, under this number.
+    pub(crate) fn unlock(&self, unlock: Unlock, outbox: &Arc<Outbox>, number: u32) {
+        let asker = self.durable_asker(outbox, number);
+        self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
+    }
+
+    fn durable_asker(&self, outbox: &Arc<Outbox>, number: u32) -> u64 {
+        let asker = self.last_durable.fetch_add(1, Ordering::Relaxed);
+        hold(&self.durables).insert(asker, (Arc::clone(outbox), number));
+        asker
+    }
+
+    /// Nobody listens there any more: what was asked for and not granted is not wanted.
+    pub(crate) fn cancel_durables(&self, outbox: &Arc<Outbox>) {
+        let mut gone = Vec::new();
+        hold(&self.durables).retain(|&asker, (its, _)| {
+            let is_it = Arc::ptr_eq(its, outbox);
+            gone.extend(is_it.then_some(asker));
+            !is_it
+        });
+        for asker in gone {
+            self.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
+        }
     }
 
     /// The notices of a session go there from now on. Returns where they went before.

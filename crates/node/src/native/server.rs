@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use catraca_client::clock;
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
-use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
-use catraca_group::{Acquire, Owner, Page, Query, Refusal};
+use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
+use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{coop, yield_now};
@@ -68,6 +68,7 @@ impl Server {
             place,
             owner: None,
             page: None,
+            waits_durably: false,
         };
         if let Err(error) = connection.run(reader, writer).await {
             tracing::debug!(%error, "a client went away");
@@ -86,12 +87,15 @@ struct Connection<'a> {
     owner: Option<Owner>,
     /// A page that it has asked for and that has not come yet.
     page: Option<oneshot::Receiver<Page>>,
+    /// Whether it may wait for a durable hold.
+    waits_durably: bool,
 }
 
 impl Drop for Connection<'_> {
     /// Also where the task is ended from outside.
     fn drop(&mut self) {
         self.outbox.close();
+        self.engine.cancel_durables(&self.outbox);
         if let Some(owner) = self.owner {
             self.engine.detach(owner, &self.outbox);
         }
@@ -118,7 +122,8 @@ impl Connection<'_> {
             }
             let is_unfinished = self.is_unfinished(&bytes, &mut unfinished)?;
             begun = is_unfinished.then(|| begun.unwrap_or_else(|| deadline(MESSAGE_TIME)));
-            let limit = begun.or_else(|| self.owner.is_none().then(|| deadline(IDLE_TIME)));
+            let is_idle = self.owner.is_none() && !self.waits_durably;
+            let limit = begun.or_else(|| is_idle.then(|| deadline(IDLE_TIME)));
             // Behind a question that waits for its turn there can be others, but not any number.
             let most = if self.page.is_some() { IDLE_CHUNK } else { LONGEST_CLIENT_FRAME };
             let has_room = bytes.len() <= most;
@@ -236,6 +241,23 @@ impl Connection<'_> {
             (ClientMessage::Status, _) => {
                 self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
             }
+            (ClientMessage::AcquireDurable { request, asked }, _) => {
+                self.waits_durably = true;
+                engine.acquire_durable(asked, &self.outbox, request);
+            }
+            (ClientMessage::Unlock { request, unlock }, _) => {
+                engine.unlock(unlock, &self.outbox, request);
+            }
+            (ClientMessage::Describe, _) => {
+                let description = Box::new(engine.describe());
+                self.outbox.push(ServerMessage::Description(description));
+            }
+            (ClientMessage::ChangeRoster(change), _) => self.change_roster(change),
+            (ClientMessage::Leave, _) => {
+                tracing::info!("this node was told to leave its group");
+                engine.depart(Leaving::ForEver, engine.drain);
+                self.outbox.push(ServerMessage::Done(Ok(())));
+            }
             // A session is opened once and used afterwards; anything else is not our client's.
             (ClientMessage::Open { .. } | ClientMessage::Resume { .. }, Some(_))
             | (
@@ -246,6 +268,15 @@ impl Connection<'_> {
                 None,
             ) => self.outbox.push(ServerMessage::Over(Over::Protocol)),
         }
+    }
+
+    /// Changes who belongs to the group, and says when that is done.
+    fn change_roster(&self, change: RosterChange) {
+        let (engine, outbox) = (Arc::clone(self.engine), Arc::clone(&self.outbox));
+        tokio::spawn(async move {
+            let done = crate::registry::change_roster(&engine, change).await;
+            outbox.push(ServerMessage::Done(done));
+        });
     }
 
     /// The connection has a session from now on.

@@ -98,7 +98,9 @@ impl Simulation<'_> {
             // Of the program that runs a member, which asks for nothing here.
             Output::Settled(..) | Output::Lost(_) | Output::Page(..) | Output::LostDirectly => {}
             // Of groups that change, which are simulated elsewhere.
-            Output::Transaction(..)
+            Output::Durable(..)
+            | Output::Unlocked(..)
+            | Output::Transaction(..)
             | Output::Peers(_)
             | Output::View(..)
             | Output::Began(_)

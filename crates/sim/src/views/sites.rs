@@ -234,6 +234,8 @@ impl Simulation<'_> {
                 self.note(now, format_args!("m{site} begins view {epoch}: {members:?}"));
             }
             Output::Detect(..)
+            | Output::Durable(..)
+            | Output::Unlocked(..)
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly

@@ -1,0 +1,646 @@
+//! Small groups with a registry that answers at once, late, or not at all.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use core::time::Duration;
+
+use super::*;
+use crate::driver::{Driver, StepMessage, Timer};
+use crate::durable::{Target, Unlock};
+use crate::member::{Input, WholeMember};
+use crate::membership::{Entry as MemberEntry, Lease, Leaving, Run, Settings};
+use crate::question::PeerMessage;
+use crate::registry::Store;
+use crate::session::Who;
+use crate::turns::Turns;
+use crate::view::{Member, Namespace, View};
+use crate::wait::Wait;
+use crate::{Notice, Query, detector};
+
+const STEP: Duration = Duration::from_millis(20);
+
+/// One machine: its member, and what its driver keeps.
+#[derive(Default)]
+struct Site {
+    member: Option<WholeMember>,
+    now: Time,
+    valid_until: Time,
+    timers: BTreeMap<Timer, Time>,
+    view: Option<Arc<View>>,
+    sent: Vec<(String, Vec<u8>)>,
+    wanted: Vec<Run>,
+    up: Vec<Run>,
+}
+
+impl Driver for Site {
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, member: usize, message: StepMessage<'_>) {
+        let Some(view) = &self.view else { return };
+        let bytes = postcard::to_allocvec(&PeerMessage::Step(message)).unwrap();
+        self.sent.push((view.members[member].name.clone(), bytes));
+    }
+
+    fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
+        match after {
+            Some(after) => self.timers.insert(timer, self.now + after),
+            None => self.timers.remove(&timer),
+        };
+    }
+
+    fn is_valid(&mut self) -> bool {
+        self.now < self.valid_until
+    }
+
+    fn set_validity(&mut self, until: Time) {
+        self.valid_until = until;
+    }
+
+    fn begin_view(&mut self, view: &Arc<View>) {
+        self.view = Some(Arc::clone(view));
+    }
+}
+
+/// What becomes of writes of durable holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    /// Carried out, but nobody hears of it.
+    AnswerLost,
+    /// Not carried out before somebody says so, and nobody hears of it.
+    Late,
+    Unreachable,
+    /// Nothing comes back before somebody says so.
+    Held,
+}
+
+enum Event {
+    Input(usize, u64, Input<'static>),
+    Hear(usize, Run, Vec<u8>),
+}
+
+struct Group {
+    algorithm: &'static str,
+    store: Store,
+    sites: Vec<Site>,
+    now: Time,
+    fate: Fate,
+    late: Vec<Txn>,
+    held: Vec<(usize, u64, Txn)>,
+    queue: VecDeque<Event>,
+    durable: BTreeMap<u64, Result<Box<DurableHold>, Refusal>>,
+    unlocked: BTreeMap<u64, Result<Box<DurableHold>, Refusal>>,
+    notices: Vec<(usize, Owner, Notice)>,
+    anomalies: Vec<&'static str>,
+    lost: usize,
+    last_incarnation: u64,
+    pages: Vec<crate::Page>,
+    transactions: usize,
+}
+
+fn name(site: usize) -> String {
+    format!("m{site}")
+}
+
+impl Group {
+    fn of(count: usize, algorithm: &'static str) -> Self {
+        let mut group = Group {
+            algorithm,
+            store: Store::default(),
+            sites: (0..count).map(|_| Site::default()).collect(),
+            now: Time(1_000_000_000),
+            fate: Fate::Answered,
+            late: Vec::new(),
+            held: Vec::new(),
+            queue: VecDeque::new(),
+            durable: BTreeMap::new(),
+            unlocked: BTreeMap::new(),
+            notices: Vec::new(),
+            anomalies: Vec::new(),
+            lost: 0,
+            last_incarnation: 0,
+            pages: Vec::new(),
+            transactions: 0,
+        };
+        (0..count).for_each(|site| group.start(site));
+        group.pass(Duration::from_secs(1));
+        group
+    }
+
+    fn start(&mut self, site: usize) {
+        self.last_incarnation += 1000;
+        let settings = Settings {
+            member: Member { name: name(site), address: "h:1".into(), cluster: None },
+            lease: Lease::USUAL,
+            namespaces: vec![Namespace::new("*", self.algorithm)],
+            detector: detector::USUAL,
+        };
+        let member = WholeMember::joining(settings, self.last_incarnation, Turns::USUAL, self.now);
+        self.sites[site] = Site { member: Some(member), ..Site::default() };
+        self.input(site, Input::Begin);
+    }
+
+    fn crash(&mut self, site: usize) {
+        self.sites[site] = Site::default();
+        self.connect();
+    }
+
+    fn run_of(&self, site: usize) -> Option<Run> {
+        let member = self.sites[site].member.as_ref()?;
+        Some(Run { name: name(site), incarnation: member.service().incarnation() })
+    }
+
+    /// Gives a member an input, and lets everything happen that follows.
+    fn input(&mut self, site: usize, input: Input<'static>) {
+        let Some(run) = self.run_of(site) else { return };
+        self.queue.push_back(Event::Input(site, run.incarnation, input));
+        while let Some(event) = self.queue.pop_front() {
+            match event {
+                Event::Input(site, incarnation, input) => {
+                    if self.run_of(site).is_some_and(|run| run.incarnation == incarnation) {
+                        self.step(site, input);
+                    }
+                }
+                Event::Hear(site, run, bytes) => {
+                    let message = postcard::from_bytes(&bytes).unwrap();
+                    self.step(site, Input::Hear(run, message));
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, site: usize, input: Input<'_>) {
+        let Some(mut member) = self.sites[site].member.take() else { return };
+        self.sites[site].now = self.now;
+        let mut out = Vec::new();
+        member.step(input, &mut self.sites[site], &mut out);
+        self.sites[site].member = Some(member);
+        let from = self.run_of(site).unwrap();
+        for (to, bytes) in core::mem::take(&mut self.sites[site].sent) {
+            self.send(&from, &to, bytes);
+        }
+        for output in out {
+            self.carry_out(site, &from, output);
+        }
+    }
+
+    fn send(&mut self, from: &Run, to: &str, bytes: Vec<u8>) {
+        let to = (0..self.sites.len()).find(|&site| name(site) == to).unwrap();
+        self.queue.push_back(Event::Hear(to, from.clone(), bytes));
+    }
+
+    fn carry_out(&mut self, site: usize, from: &Run, output: Output) {
+        match output {
+            Output::Transaction(number, txn) => self.submit(site, number, txn),
+            Output::View(run, message) => {
+                let bytes = postcard::to_allocvec(&PeerMessage::View(message)).unwrap();
+                self.send(from, &run.name, bytes);
+            }
+            Output::Peers(entries) => {
+                self.sites[site].wanted = entries.iter().map(MemberEntry::run).collect();
+                self.connect();
+            }
+            Output::Durable(asker, result) => {
+                assert!(self.durable.insert(asker, result).is_none());
+            }
+            Output::Unlocked(asker, result) => {
+                assert!(self.unlocked.insert(asker, result).is_none());
+            }
+            Output::Notice(owner, notice) => self.notices.push((site, owner, notice)),
+            Output::Lost(_) => self.lost += 1,
+            Output::Page(_, page) => self.pages.push(page),
+            Output::Anomaly(what) => self.anomalies.push(what),
+            Output::Out(_) => {
+                self.sites[site].up.clear();
+                self.connect();
+            }
+            Output::Left => self.crash(site),
+            _ => {}
+        }
+    }
+
+    fn submit(&mut self, site: usize, number: u64, txn: Txn) {
+        self.transactions += 1;
+        let is_write = txn.ops.iter().any(|op| op.key().starts_with(crate::registry::HOLDS));
+        let fate = if is_write { self.fate } else { Fate::Answered };
+        let result = match fate {
+            Fate::Answered => Ok(self.apply(&txn)),
+            Fate::AnswerLost => {
+                self.apply(&txn);
+                Err(Trouble::Unknown("lost".into()))
+            }
+            Fate::Late => {
+                self.late.push(txn);
+                Err(Trouble::Unknown("late".into()))
+            }
+            Fate::Unreachable => Err(Trouble::Unreachable("cut".into())),
+            Fate::Held => return self.held.push((site, number, txn)),
+        };
+        self.answer(site, number, result);
+    }
+
+    fn answer(&mut self, site: usize, number: u64, result: Result<Answer, Trouble>) {
+        let Some(run) = self.run_of(site) else { return };
+        self.queue.push_back(Event::Input(site, run.incarnation, Input::Answered(number, result)));
+    }
+
+    fn apply(&mut self, txn: &Txn) -> Answer {
+        let before = self.store.revision();
+        let answer = self.store.apply(txn);
+        if self.store.revision() > before {
+            let is_view = txn.ops.iter().any(|op| op.key() == "view");
+            for site in 0..self.sites.len() {
+                if let Some(run) = self.run_of(site).filter(|_| is_view) {
+                    let changed = Event::Input(site, run.incarnation, Input::RegistryChanged);
+                    self.queue.push_back(changed);
+                }
+            }
+        }
+        answer
+    }
+
+    /// What was held back is carried out.
+    fn go_on(&mut self) {
+        self.fate = Fate::Answered;
+        for (site, number, txn) in core::mem::take(&mut self.held) {
+            let answer = self.apply(&txn);
+            self.input(site, Input::Answered(number, Ok(answer)));
+        }
+    }
+
+    fn connect(&mut self) {
+        for one in 0..self.sites.len() {
+            for other in 0..self.sites.len() {
+                let (Some(own), Some(run)) = (self.run_of(one), self.run_of(other)) else {
+                    continue;
+                };
+                let site = &mut self.sites[one];
+                if one != other && site.wanted.contains(&run) && !site.up.contains(&run) {
+                    site.up.push(run.clone());
+                    let link = Input::Link(run, true);
+                    self.queue.push_back(Event::Input(one, own.incarnation, link));
+                }
+            }
+        }
+    }
+
+    fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        while self.now < end {
+            self.now = self.now + STEP;
+            for site in 0..self.sites.len() {
+                let due = self.sites[site].timers.iter().filter(|(_, at)| **at <= self.now);
+                let due: Vec<Timer> = due.map(|(&timer, _)| timer).collect();
+                for timer in due {
+                    self.sites[site].timers.remove(&timer);
+                    self.input(site, Input::Timer(timer));
+                }
+            }
+        }
+    }
+
+    // What clients do.
+
+    fn ask(&mut self, site: usize, asker: u64, names: &[&str], request: &str) {
+        self.input(site, Input::AcquireDurable(asker, None, acquire(names, 1, request), 7));
+    }
+
+    fn unlock(&mut self, site: usize, asker: u64, target: Target, owner: Option<&str>) {
+        let unlock = Unlock { target, owner: owner.map(str::to_string) };
+        self.input(site, Input::Unlock(asker, unlock));
+    }
+
+    fn hold(&self, asker: u64) -> DurableHold {
+        (**self.durable[&asker].as_ref().unwrap()).clone()
+    }
+
+    fn refusal(&self, asker: u64) -> &'static str {
+        self.durable[&asker].as_ref().unwrap_err().code()
+    }
+
+    /// Whether somebody else can have the lock now.
+    fn is_free(&mut self, site: usize, lock: &str) -> bool {
+        self.input(site, Input::Open(Who::default(), Some(Duration::from_secs(60))));
+        let member = self.sites[site].member.as_ref().unwrap();
+        let owner = Owner(member.last_session().unwrap().number);
+        let wait = Wait::AtMost(Duration::from_secs(2));
+        let asked = Acquire { names: vec![lock.to_string()], permits: 1, wait };
+        self.input(site, Input::Request(owner, 1, asked));
+        self.pass(Duration::from_secs(3));
+        let granted = |notice: &Notice| matches!(notice, Notice::Granted { .. });
+        let is_free =
+            self.notices.iter().any(|(at, to, it)| (*at, *to) == (site, owner) && granted(it));
+        self.input(site, Input::Close(owner));
+        is_free
+    }
+
+    fn records(&mut self) -> usize {
+        self.store.apply(&Txn::read().with_page("", 1000)).holds.len()
+    }
+}
+
+fn acquire(names: &[&str], permits: u32, request: &str) -> AcquireDurable {
+    AcquireDurable {
+        names: names.iter().map(|name| name.to_string()).collect(),
+        permits,
+        wait: Wait::AtMost(Duration::from_secs(5)),
+        owner: "ann".into(),
+        note: "why".into(),
+        request: request.into(),
+    }
+}
+
+#[test]
+fn a_durable_hold_is_confirmed_when_it_is_written_and_not_before() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.fate = Fate::Held;
+    group.ask(0, 1, &["x"], "r");
+    assert!(group.durable.is_empty() && group.records() == 0);
+    group.go_on();
+    let hold = group.hold(1);
+    assert_eq!((hold.owner.as_str(), hold.note.as_str(), hold.unix_millis), ("ann", "why", 7));
+    assert_eq!((hold.fences.len(), group.records()), (1, 1));
+    assert!(!group.is_free(1, "x") && !group.is_free(0, "x"));
+    assert!(group.anomalies.is_empty());
+}
+
+#[test]
+fn asking_again_gives_the_same_hold_at_every_member_and_after_a_restart_of_everything() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(0, 1, &["x", "y"], "r");
+    let hold = group.hold(1);
+    for site in 0..3 {
+        group.ask(site, 10 + site as u64, &["x", "y"], "r");
+        assert_eq!(group.hold(10 + site as u64), hold);
+    }
+    group.ask(1, 20, &["z"], "r");
+    assert_eq!(group.refusal(20), "other-request");
+    (0..3).for_each(|site| group.crash(site));
+    (0..3).for_each(|site| group.start(site));
+    group.pass(Duration::from_secs(20));
+    for site in 0..3 {
+        group.ask(site, 30 + site as u64, &["x", "y"], "r");
+        assert_eq!(group.hold(30 + site as u64), hold);
+    }
+    assert!(!group.is_free(0, "x") && !group.is_free(2, "y") && group.is_free(1, "z"));
+    group.unlock(2, 1, Target::Id(hold.id), Some("ann"));
+    assert_eq!(group.unlocked[&1].as_ref().map(|hold| hold.id), Ok(hold.id));
+    group.pass(Duration::from_secs(3));
+    assert!(group.is_free(0, "x") && group.is_free(2, "y"));
+    assert!(group.anomalies.is_empty());
+}
+
+#[test]
+fn a_registry_that_cannot_be_reached_refuses_and_the_lock_is_free() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.fate = Fate::Unreachable;
+    group.ask(0, 1, &["x"], "r");
+    assert_eq!(group.refusal(1), "registry-unavailable");
+    assert!(group.is_free(1, "x"));
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_is_found_out() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.fate = Fate::AnswerLost;
+    group.ask(0, 1, &["x"], "r");
+    group.fate = Fate::Answered;
+    group.pass(Duration::from_secs(2));
+    let hold = group.hold(1);
+    group.ask(1, 2, &["x"], "r");
+    assert_eq!(group.hold(2), hold);
+    assert!(!group.is_free(1, "x"));
+}
+
+#[test]
+fn a_write_that_comes_after_the_lock_was_given_back_is_not_carried_out() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.fate = Fate::Late;
+    group.ask(0, 1, &["x"], "r");
+    group.fate = Fate::Answered;
+    group.pass(Duration::from_secs(2));
+    assert_eq!(group.refusal(1), "registry-unavailable");
+    assert!(group.is_free(1, "x"));
+    for txn in core::mem::take(&mut group.late) {
+        assert!(!group.apply(&txn).applied);
+    }
+    assert_eq!(group.records(), 0);
+}
+
+#[test]
+fn a_hold_that_was_released_before_its_member_knew_that_it_was_written_is_not_written_again() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.fate = Fate::AnswerLost;
+    group.ask(0, 1, &["x"], "r");
+    group.fate = Fate::Answered;
+    group.ask(1, 2, &["x"], "r");
+    group.unlock(1, 3, Target::Name("x".into()), Some("ann"));
+    group.pass(Duration::from_secs(3));
+    assert!(group.unlocked[&3].is_ok());
+    assert_eq!(group.records(), 0);
+    assert!(group.is_free(1, "x"));
+}
+
+#[test]
+fn only_the_owner_releases_a_hold_or_somebody_by_force() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let id = group.hold(1).id;
+    let code = |group: &Group, asker| group.unlocked[&asker].as_ref().unwrap_err().code();
+    group.unlock(1, 1, Target::Id(id), Some("bob"));
+    assert_eq!(code(&group, 1), "not-owner");
+    group.unlock(1, 2, Target::Name("x".into()), Some("bob"));
+    assert_eq!(code(&group, 2), "not-owner");
+    group.unlock(1, 3, Target::Name("y".into()), None);
+    assert_eq!(code(&group, 3), "no-such-hold");
+    group.unlock(1, 4, Target::Id(HoldId(1)), None);
+    assert_eq!(code(&group, 4), "no-such-hold");
+    assert!(!group.is_free(2, "x"));
+    group.unlock(1, 5, Target::Name("x".into()), None);
+    assert!(group.unlocked[&5].is_ok());
+    group.pass(Duration::from_secs(2));
+    assert!(group.is_free(2, "x"));
+}
+
+#[test]
+fn an_unlock_whose_answer_is_lost_says_that_it_is_done() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    group.fate = Fate::AnswerLost;
+    group.unlock(1, 1, Target::Name("x".into()), Some("ann"));
+    assert!(group.unlocked[&1].is_ok());
+    assert_eq!(group.records(), 0);
+}
+
+#[test]
+fn a_waiting_member_learns_at_once_of_a_release_that_its_driver_watches() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let key = group.hold(1).id.key();
+    group.input(1, Input::AcquireDurable(2, None, acquire(&["x"], 1, "s"), 7));
+    assert!(!group.durable.contains_key(&2));
+    group.unlock(1, 1, Target::Name("x".into()), Some("ann"));
+    let at = group.store.revision();
+    group.input(0, Input::HoldsChanged(vec![(key, at)]));
+    assert_eq!(group.hold(2).request, "s");
+    assert!(group.hold(2).fences > group.hold(1).fences);
+}
+
+#[test]
+fn holds_of_every_form_are_taken_over_when_their_member_is_gone() {
+    for (algorithm, names, permits) in [
+        ("naimi-trehel", &["x"][..], 1),
+        ("maekawa", &["x", "y", "z"], 1),
+        ("bouabdallah-laforest", &["x", "y"], 1),
+        ("raymond-k", &["x"], 3),
+        ("naimi-trehel", &["x"], 2),
+    ] {
+        let mut group = Group::of(3, algorithm);
+        for request in 0..permits {
+            let asked = acquire(names, permits, &request.to_string());
+            group.input(2, Input::AcquireDurable(request.into(), None, asked, 7));
+        }
+        let holds: Vec<DurableHold> = (0..permits).map(|it| group.hold(it.into())).collect();
+        group.crash(2);
+        group.pass(Duration::from_secs(10));
+        let one_more = acquire(&names[..1], permits, "more");
+        group.input(0, Input::AcquireDurable(100, None, one_more, 7));
+        group.pass(Duration::from_secs(2));
+        assert!(!group.durable.contains_key(&100), "{algorithm}");
+        for (number, hold) in holds.iter().enumerate() {
+            let asked = acquire(names, permits, &hold.request);
+            group.input(number % 2, Input::AcquireDurable(200 + number as u64, None, asked, 7));
+            assert_eq!(group.hold(200 + number as u64), *hold, "{algorithm}");
+        }
+        group.unlock(1, 1, Target::Id(holds[0].id), Some("ann"));
+        group.pass(Duration::from_secs(2));
+        assert!(group.durable[&100].is_ok(), "{algorithm}");
+        assert!(group.anomalies.is_empty(), "{algorithm}: {:?}", group.anomalies);
+    }
+}
+
+#[test]
+fn a_hold_moves_when_its_member_leaves_and_nobody_is_told_that_it_is_lost() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(1, 1, &["x"], "r");
+    let began = group.now;
+    group.input(1, Input::Leave(Leaving::ForGood, Duration::from_secs(30)));
+    assert!(group.sites[1].member.is_none() && group.now == began);
+    assert!(group.lost == 0 && group.notices.is_empty());
+    group.pass(Duration::from_secs(1));
+    assert!(!group.is_free(0, "x") && !group.is_free(2, "x"));
+    group.unlock(2, 1, Target::Name("x".into()), Some("ann"));
+    group.pass(Duration::from_secs(2));
+    assert!(group.is_free(0, "x"));
+}
+
+#[test]
+fn a_member_that_comes_back_does_not_hold_it_twice() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(1, 1, &["x"], "r");
+    // It sleeps until the others go on without it.
+    let asleep = core::mem::take(&mut group.sites[1].timers);
+    group.pass(Duration::from_secs(8));
+    group.sites[1].timers = asleep;
+    group.pass(Duration::from_secs(8));
+    let held = |group: &Group| -> usize {
+        let members = group.sites.iter().filter_map(|site| site.member.as_ref());
+        members.map(|member| member.held().len()).sum()
+    };
+    assert_eq!(held(&group), 1);
+    assert!(
+        group
+            .sites
+            .iter()
+            .all(|site| site.member.as_ref().unwrap().service().view().members.len() == 3)
+    );
+    group.unlock(1, 1, Target::Name("x".into()), Some("ann"));
+    group.pass(Duration::from_secs(2));
+    assert_eq!(held(&group), 0);
+}
+
+#[test]
+fn many_requests_are_written_side_by_side() {
+    let mut group = Group::of(1, "naimi-trehel");
+    group.fate = Fate::Held;
+    let before = group.transactions;
+    for number in 0..100 {
+        group.ask(0, number, &[&format!("x{number}")], &number.to_string());
+    }
+    assert_eq!((group.held.len(), group.transactions - before), (100, 100));
+    group.go_on();
+    assert_eq!(group.durable.len(), 100);
+    assert!(group.durable.values().all(Result::is_ok));
+}
+
+#[test]
+fn whoever_waits_in_a_session_that_ends_waits_no_more_and_what_is_granted_stays() {
+    let mut group = Group::of(1, "naimi-trehel");
+    group.input(0, Input::Open(Who::default(), Some(Duration::from_secs(60))));
+    let owner = Owner(1);
+    group.input(0, Input::AcquireDurable(1, Some(owner), acquire(&["x"], 1, "r"), 7));
+    let waiting = AcquireDurable { wait: Wait::Forever, ..acquire(&["x"], 1, "s") };
+    group.input(0, Input::AcquireDurable(2, Some(owner), waiting, 7));
+    group.input(0, Input::Close(owner));
+    assert!(group.hold(1).request == "r" && group.records() == 1);
+    group.unlock(0, 1, Target::Name("x".into()), Some("ann"));
+    assert!(group.is_free(0, "x") && !group.durable.contains_key(&2));
+}
+
+#[test]
+fn lists_show_who_a_durable_hold_belongs_to() {
+    let mut group = Group::of(2, "bouabdallah-laforest");
+    group.ask(1, 1, &["x", "y"], "r");
+    let hold = group.hold(1);
+    group.crash(1);
+    group.pass(Duration::from_secs(10));
+    let member = group.sites[0].member.as_mut().unwrap();
+    let mut out = Vec::new();
+    let mut driver = Site::default();
+    let query = Query { limit: 10, ..Query::default() };
+    member.serve(&mut driver, &mut out, |service, host, out| service.list(1, query, host, out));
+    let [Output::Page(_, page)] = &out[..] else { panic!("{out:?}") };
+    let lines: Vec<_> =
+        page.lines.iter().map(|line| (line.key.name.as_str(), line.fence)).collect();
+    assert_eq!(lines, [("x", Some(hold.fences[0])), ("y", Some(hold.fences[1]))]);
+    for line in &page.lines {
+        let durable = line.durable.as_ref().unwrap();
+        assert_eq!((durable.id, durable.owner.as_str()), (hold.id, "ann"));
+        assert_eq!((durable.note.as_str(), durable.unix_millis), ("why", 7));
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused_and_a_group_without_a_registry_has_none() {
+    let mut group = Group::of(1, "naimi-trehel");
+    let no_owner = AcquireDurable { owner: String::new(), ..acquire(&["x"], 1, "r") };
+    let long_note = AcquireDurable { note: "n".repeat(2000), ..acquire(&["x"], 1, "r") };
+    let names: Vec<String> = (0..256).map(|number| format!("{number:0200}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (asker, asked) in [
+        no_owner,
+        long_note,
+        acquire(&["x"], 1, ""),
+        acquire(&["a b"], 1, "r"),
+        acquire(&names, 1, "r"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        group.input(0, Input::AcquireDurable(asker as u64, None, asked, 7));
+    }
+    let codes: Vec<&str> = (0..5).map(|asker| group.refusal(asker)).collect();
+    let text = "bad-durable-text";
+    assert_eq!(codes, [text, text, text, "bad-name", "durable-too-large"]);
+    let view = crate::view::tests::view(1, 0, "naimi-trehel");
+    let mut fixed = WholeMember::new(view, 1, Turns::USUAL, Time(0));
+    let mut out = Vec::new();
+    let asked = Input::AcquireDurable(1, None, acquire(&["x"], 1, "r"), 7);
+    fixed.step(asked, &mut Site::default(), &mut out);
+    assert_eq!(out, [Output::Durable(1, Err(Refusal::NoRegistry))]);
+}
