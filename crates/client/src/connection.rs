@@ -12,12 +12,14 @@ use catraca_group::{Page, Query, SessionId, Status, Wait, Who};
 use crate::error::ClientError;
 use crate::frame;
 use crate::handshake::{self, Caller, Greeting, HandshakeError};
-use crate::protocol::{ClientMessage, Over, ServerMessage};
+use crate::protocol::{ClientMessage, Description, Over, RosterChange, ServerMessage};
 
 /// A node answers the first message in this time, or is taken for something else.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// A node answers with a page in this time: it asks the other members, and waits for them a while.
 const PAGE_TIME: Duration = Duration::from_secs(15);
+/// How long a change of the group may take: the registry has to agree.
+const CHANGING: Duration = Duration::from_secs(15);
 
 /// A connection to a node.
 pub struct Connection {
@@ -161,6 +163,51 @@ impl Connection {
         };
         let silent = |_| Err(ClientError::Silent { address });
         tokio::time::timeout(ANSWER_TIME, asking).await.unwrap_or_else(silent)
+    }
+
+    /// What the group is that the node belongs to.
+    pub async fn describe(&mut self) -> Result<Description, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&ClientMessage::Describe).await?;
+            match self.receive().await? {
+                ServerMessage::Description(description) => Ok(*description),
+                ServerMessage::Over(why) => Err(ClientError::Over(why)),
+                _ => Err(ClientError::Over(Over::Protocol)),
+            }
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(ANSWER_TIME, asking).await.unwrap_or_else(silent)
+    }
+
+    /// Changes who belongs to the group. The inner error says why that cannot be.
+    pub async fn change_roster(
+        &mut self,
+        change: RosterChange,
+    ) -> Result<Result<(), String>, ClientError> {
+        self.administer(ClientMessage::ChangeRoster(change)).await
+    }
+
+    /// Tells the node to leave its group for ever, and to stop.
+    pub async fn leave(&mut self) -> Result<Result<(), String>, ClientError> {
+        self.administer(ClientMessage::Leave).await
+    }
+
+    async fn administer(
+        &mut self,
+        message: ClientMessage,
+    ) -> Result<Result<(), String>, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&message).await?;
+            match self.receive().await? {
+                ServerMessage::Done(done) => Ok(done),
+                ServerMessage::Over(why) => Err(ClientError::Over(why)),
+                _ => Err(ClientError::Over(Over::Protocol)),
+            }
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(CHANGING, asking).await.unwrap_or_else(silent)
     }
 
     /// Where the node is.

@@ -57,6 +57,7 @@ mod client;
 pub mod clock;
 mod connection;
 mod driver;
+mod durable;
 mod error;
 pub mod frame;
 mod guard;
@@ -79,6 +80,7 @@ pub use catraca_group::{
 };
 pub use client::{Builder, Client, DEFAULT_ADDRESS};
 pub use connection::Connection;
+pub use durable::{lock_durable, unlock};
 pub use error::ClientError;
 pub use guard::{Guard, Loss, Validity};
 pub use listing::Pages;

@@ -36,4 +36,5 @@ pub use catraca_registry::{Memory, Registry};
 pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE};
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};
+pub use registry::recover_alone;
 pub use registry::{RegistryError, RegistryPlace};

@@ -117,7 +117,9 @@ impl Node {
         calls.addresses.learn(settings.roster.iter().map(place));
         let me = settings.member.name.clone();
         let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
-        if !members.contains(&me) {
+        if config.may_register {
+            // The first one begins a group. One that joins must not.
+            members.retain(|name| *name != me);
             members.push(me.clone());
         }
         let Config { turns, most_locks, drain, .. } = config;

@@ -5,6 +5,7 @@ mod place;
 mod roster;
 mod voters;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -112,4 +113,10 @@ pub(crate) async fn keep_addresses(engine: Arc<Engine>, calls: Arc<Calls>, embed
         }
         known = present;
     }
+}
+
+/// The last resort when a majority of the voters is lost for good: the registry in this directory goes on
+/// alone, with all that it knows. Its node must not run, and the other voters must not come back.
+pub fn recover_alone(directory: &Path) -> Result<(), RegistryError> {
+    Ok(Embedded::recover_alone(directory)?)
 }

@@ -1,6 +1,7 @@
 //! `catraca lock`: runs a command while holding locks.
 
 mod child;
+mod durable;
 mod ending;
 mod entry;
 mod separator;
@@ -62,6 +63,20 @@ pub(crate) struct Arguments {
     /// Hold the locks without a command, whatever their names look like.
     #[arg(long, conflicts_with = "command")]
     hold: bool,
+    /// Take the locks for their owner and leave: they stay held, whatever is restarted, until 'catraca
+    /// unlock' releases them. Prints the hold's id and its fences.
+    #[arg(long, requires = "owner", conflicts_with_all = ["command", "hold", "ttl", "label"])]
+    durable: bool,
+    /// Who a durable hold belongs to.
+    #[arg(long, value_name = "TEXT", requires = "durable")]
+    owner: Option<String>,
+    /// What others should know of a durable hold.
+    #[arg(long, value_name = "TEXT", requires = "durable")]
+    note: Option<String>,
+    /// A name for this request. Asking again with it gives the same hold: say it in scripts that may be
+    /// run again after they were cut off.
+    #[arg(long, value_name = "TEXT", requires = "durable")]
+    request: Option<String>,
     /// The nodes to ask: the first that serves, in this order.
     #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
     node: Vec<String>,
@@ -100,6 +115,7 @@ Examples:
   catraca lock deploy -- ./deploy.sh
   catraca lock -n nightly -- make report
   catraca lock -w 2.5 db/orders db/stock -- ./migrate
+  catraca lock --durable --owner ana --note 'new hair' art/hero.psd
   catraca lock --permits 3 downloads -- curl -O https://example.org/large";
 
 /// The locks were lost.
@@ -116,6 +132,9 @@ impl Arguments {
         self.check()?;
         let mut known = BTreeSet::new();
         self.names.retain(|name| known.insert(name.clone()));
+        if self.durable {
+            return block_on(self.take_durably());
+        }
         block_on(self.keep())?.conclude()
     }
 
@@ -130,6 +149,7 @@ impl Arguments {
         }
         if self.command.is_empty()
             && !self.hold
+            && !self.durable
             && let Some(meant) =
                 separator::missing(&self.names, std::env::var_os("PATH").as_deref())
         {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catraca_algorithms::SpecError;
-use catraca_client::DEFAULT_ADDRESS;
+use catraca_client::protocol::Description;
+use catraca_client::{Connection, DEFAULT_ADDRESS, Member};
 use catraca_node::{
     Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
 };
@@ -18,8 +19,9 @@ use crate::failure::Failure;
 use crate::log;
 use crate::open_files;
 use crate::output::{Stdout, reason};
+use crate::service::block_on;
 use crate::signals::Signals;
-use crate::value::duration;
+use crate::value::{at_node, duration};
 
 /// Runs a node that grants locks: alone, or as a member of a group.
 ///
@@ -49,6 +51,10 @@ pub(crate) struct Arguments {
     /// The group's name. Members of different groups do not talk to each other.
     #[arg(long)]
     group: Option<String>,
+    /// Join a group by one of its nodes, or by the first of several that answers. Says --name and --listen,
+    /// at an address where the others reach this node; the rest is what the group says.
+    #[arg(long, value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node, conflicts_with_all = ["config", "members"], requires = "name", requires = "listen")]
+    join: Vec<String>,
     /// Where this node keeps its part of the registry: who the members are, their leases, durable holds.
     /// A directory for each node; by default in $XDG_DATA_HOME/catraca, or ~/.local/share/catraca.
     #[arg(long, value_name = "DIR", conflicts_with = "registry")]
@@ -71,6 +77,8 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
+/// How often a group that cannot be reached is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 /// The user that the service runs as.
 const SERVICE_USER: &str = "catraca";
 
@@ -78,7 +86,8 @@ const EXAMPLES: &str = "\
 Examples:
   catraca node
   catraca node --name a --members a=10.0.0.1:7800,b=10.0.0.2:7800,c=10.0.0.3:7800
-  catraca node --config group.toml --name b";
+  catraca node --config group.toml --name b
+  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800";
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
@@ -100,6 +109,7 @@ impl Arguments {
                 let members = Config::members_from(list).map_err(Failure::input)?;
                 Config::new(self.name.as_deref().unwrap_or_default(), members)
             }
+            (None, None) if !self.join.is_empty() => self.joining()?,
             (None, None) => self.alone(),
         };
         if config.name.is_empty() {
@@ -146,6 +156,19 @@ impl Arguments {
         })
     }
 
+    /// One more member of a group that is there already.
+    fn joining(&self) -> Result<Config, Failure> {
+        let description = block_on(async { describe(&self.join).await })?;
+        let Description { group, mut members, namespaces, lease } = description;
+        let (name, listen) = (self.name.clone().unwrap_or_default(), self.listen.clone());
+        if !members.iter().any(|member| member.name == name) {
+            let address = listen.unwrap_or_default();
+            members.push(Member { name: name.clone(), address, cluster: self.cluster.clone() });
+        }
+        let config = Config::new(&name, members);
+        Ok(Config { group, namespaces, lease, may_register: true, ..config })
+    }
+
     /// A group of one, at the address that it listens at.
     fn alone(&self) -> Config {
         let mut config = Config::alone();
@@ -157,6 +180,26 @@ impl Arguments {
             config.members[0].address.clone_from(listen);
         }
         config
+    }
+}
+
+/// Asks until one of the nodes says what their group is.
+async fn describe(nodes: &[String]) -> Result<Description, Failure> {
+    let mut told = false;
+    loop {
+        let error = match Connection::open_any(nodes).await {
+            Ok(mut connection) => match connection.describe().await {
+                Ok(description) if !description.members.is_empty() => return Ok(description),
+                Ok(_) => "its group has not begun yet".to_string(),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        if !std::mem::replace(&mut told, true) {
+            // If standard error is closed there is nobody to tell.
+            writeln!(io::stderr(), "catraca: waits for a group to join: {error}").ok();
+        }
+        tokio::time::sleep(AGAIN).await;
     }
 }
 

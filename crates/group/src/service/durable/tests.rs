@@ -61,7 +61,7 @@ impl Driver for Site {
         self.valid_until = until;
     }
 
-    fn begin_view(&mut self, view: &Arc<View>) {
+    fn begin_view(&mut self, view: &Arc<View>, _: &[crate::Run]) {
         self.view = Some(Arc::clone(view));
     }
 }
@@ -138,7 +138,9 @@ impl Group {
             member: Member { name: name(site), address: "h:1".into(), cluster: None },
             lease: Lease::USUAL,
             namespaces: vec![Namespace::new("*", self.algorithm)],
-            detector: detector::USUAL,
+            detector: None,
+            roster: Vec::new(),
+            may_register: true,
         };
         let member = WholeMember::joining(settings, self.last_incarnation, Turns::USUAL, self.now);
         self.sites[site] = Site { member: Some(member), ..Site::default() };
