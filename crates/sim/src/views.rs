@@ -16,6 +16,7 @@
 
 mod clients;
 mod clock;
+mod durable;
 mod engine;
 mod faults;
 mod judge;

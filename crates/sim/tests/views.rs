@@ -62,6 +62,44 @@ fn semaphores_and_sets_survive() {
     holds(&ordered, 0..60);
 }
 
+/// Half of the clients want durable holds.
+fn durable(algorithm: &str, members: usize) -> Setup {
+    let setup = Setup::new(algorithm, members);
+    Setup { durable: setup.clients / 2, ..setup }
+}
+
+#[test]
+fn durable_holds_are_neither_lost_nor_doubled() {
+    holds(&durable("naimi-trehel", 3), 0..200);
+    for algorithm in ["ricart-agrawala", "suzuki-kasami", "maekawa", "raymond"] {
+        holds(&durable(algorithm, 3), 0..50);
+    }
+    holds(&durable("naimi-trehel", 1), 0..50);
+    let all = Setup { durable: 10, ..Setup::new("naimi-trehel", 5) };
+    holds(&all, 0..50);
+}
+
+#[test]
+fn durable_semaphores_and_sets_are_neither_lost_nor_doubled() {
+    let semaphores = Setup { permits: 2, locks: 1, ..durable("raymond-k", 3) };
+    holds(&semaphores, 0..60);
+    let sets = Setup { locks: 4, claim: 2, ..durable("bouabdallah-laforest", 3) };
+    holds(&sets, 0..60);
+    let ordered = Setup { locks: 4, claim: 2, ..durable("naimi-trehel", 3) };
+    holds(&ordered, 0..60);
+}
+
+#[test]
+fn everybody_is_served_although_numbers_are_used_up_again_and_again() {
+    // The numbers are nearly used up after 20 grants, or at once; then there are 2 or 30 more.
+    for first_number in [(1 << 31) - (1 << 26) - 20, (1 << 31) - 3, (1 << 31) - 30] {
+        let setup = Setup { first_number, ..durable("naimi-trehel", 3) };
+        holds(&setup, 0..40);
+        let mut epochs = (0..10).map(|seed| run(&setup, seed).epoch);
+        assert!(epochs.any(|epoch| epoch > 20));
+    }
+}
+
 /// Whether one of these seeds shows that something is broken.
 fn is_caught(setup: &Setup, seeds: std::ops::Range<u64>) -> Option<u64> {
     seeds.into_iter().find(|&seed| {

@@ -388,6 +388,8 @@ impl Service {
 
     /// The group goes on without this member. Whoever waits here asks anew when it is back.
     fn be_out(&mut self, why: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
+        // What is not here any more is somebody else's, or will be: this member passes nothing on.
+        host.step_all(&mut |shard, _| shard.freeze());
         self.lose_holds(&Refusal::Lapsed, host, out);
         self.give_up_durable(host, out);
         if let Some(views) = &mut self.views {

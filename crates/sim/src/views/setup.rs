@@ -32,6 +32,10 @@ pub struct Setup {
     pub clients: usize,
     /// How many locks.
     pub locks: u32,
+    /// How many of the clients ask for durable holds.
+    pub durable: usize,
+    /// What the numbers of grants begin after in every view, to see what happens when they are used up.
+    pub first_number: u64,
     /// How many may be inside each.
     pub permits: u32,
     /// How many locks a request asks for.
@@ -58,6 +62,8 @@ impl Setup {
             members,
             clients: 2 * members,
             locks: 2,
+            durable: 0,
+            first_number: 0,
             permits: 1,
             claim: 1,
             faulty: Time::units(30),
