@@ -25,4 +25,4 @@ mod setup;
 mod sites;
 
 pub use engine::{Report, run, run_watched};
-pub use setup::{Drift, Setup};
+pub use setup::{Drift, Setup, Strike};

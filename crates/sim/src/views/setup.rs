@@ -21,6 +21,16 @@ pub enum Drift {
     Excessive,
 }
 
+/// One thing that goes wrong at one step of a change of the view, and nothing else: a member crashes
+/// first, so that there is a change, and then the one that makes the table of the next view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strike {
+    /// At which of its steps, counted from the crash of the first one.
+    pub step: u64,
+    /// Whether it is paused for longer than its lease, instead of crashing.
+    pub is_pause: bool,
+}
+
 /// A group, its clients, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -50,6 +60,8 @@ pub struct Setup {
     pub lease: Lease,
     /// The rates of clocks.
     pub drift: Drift,
+    /// Where the one that makes the table is struck, instead of the faults that a seed draws.
+    pub strike: Option<Strike>,
     /// A rule of views that is broken, to see it caught.
     pub mutant: Option<&'static str>,
 }
@@ -71,6 +83,7 @@ impl Setup {
             patience: Time::units(60),
             lease: Lease::of(Duration::from_secs(2)),
             drift: Drift::Allowed,
+            strike: None,
             mutant: None,
         }
     }

@@ -191,6 +191,7 @@ impl Simulation<'_> {
         for output in outputs {
             self.carry_out(now, site, output);
         }
+        self.strike(now, site);
     }
 
     fn carry_out(&mut self, now: Time, site: usize, output: Output) {
