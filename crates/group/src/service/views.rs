@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::durable::Durables;
+use super::forgetting::Forgetting;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::driver::Timer;
 use crate::lock::Owner;
@@ -36,6 +37,7 @@ pub(super) struct Views {
     has_overflowed: bool,
     departure: Option<Departure>,
     pub(super) durable: Durables,
+    pub(super) forgetting: Forgetting,
 }
 
 /// A member that is about to leave.
@@ -64,6 +66,7 @@ impl Service {
             has_overflowed: false,
             departure: None,
             durable: Durables::default(),
+            forgetting: Forgetting::default(),
         });
         service
     }
@@ -123,6 +126,7 @@ impl Service {
     /// The member begins, or the time has come.
     pub fn wake(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         self.with_membership(host, out, Membership::wake);
+        self.forget_if_due(host, out);
     }
 
     /// The registry has answered.
