@@ -60,8 +60,8 @@ impl Simulation<'_> {
         }
         let wait = match self.random.below(6) {
             0 => Wait::No(Duration::from_millis(250)),
-            1 => Wait::Forever,
-            _ => Wait::AtMost(Duration::from_millis(1 + self.random.below(3000))),
+            1 => Wait::AtMost(Duration::from_millis(1 + self.random.below(3000))),
+            _ => Wait::Forever,
         };
         let asked = AcquireDurable {
             names: round.locks.iter().map(|lock| format!("lock-{lock}")).collect(),
