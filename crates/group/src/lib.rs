@@ -68,7 +68,7 @@ pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
-pub use service::{Health, Host, Notice, Output, Service};
+pub use service::{Health, Host, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };

@@ -116,6 +116,12 @@ impl WholeMember {
         self
     }
 
+    /// The same member, which wants names to be forgotten when more than so many are not in use here.
+    pub fn forgetting_beyond(mut self, idle_names: usize) -> Self {
+        self.service.forget_beyond(idle_names);
+        self
+    }
+
     /// The same member with broken locks.
     #[doc(hidden)]
     pub fn mutated(mut self, mutant: &Mutant) -> Self {

@@ -11,6 +11,7 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod forgetting;
 mod group;
 mod looking;
 mod sessions;
@@ -41,6 +42,7 @@ use crate::session::{Over, Session, SessionId, Who};
 use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
 use crate::view::View;
+pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
 
 /// What a service runs on: a driver, and the shards of its member.

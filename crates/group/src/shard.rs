@@ -454,6 +454,16 @@ impl Shard {
         self.counts
     }
 
+    /// How many locks it keeps.
+    pub(crate) fn kept(&self) -> usize {
+        self.locks.len() - self.free.len()
+    }
+
+    /// How many of them nobody here uses: a new view forgets them.
+    pub(crate) fn idle(&self) -> usize {
+        self.locks().filter(|lock| !lock.is_used_here()).count()
+    }
+
     /// How many locks it keeps, how many are held here, and how many clients wait.
     pub fn sizes(&self) -> [u64; 3] {
         self.locks().fold([0; 3], |[locks, held, waiting], lock| {

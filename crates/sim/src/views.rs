@@ -16,6 +16,7 @@
 
 mod clients;
 mod clock;
+mod durable;
 mod engine;
 mod faults;
 mod judge;
@@ -24,4 +25,4 @@ mod setup;
 mod sites;
 
 pub use engine::{Report, run, run_watched};
-pub use setup::{Drift, Setup};
+pub use setup::{Drift, Setup, Strike};

@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 
 use catraca_group::VIEW_MUTANTS;
-use catraca_sim::views::{Drift, Setup, run, run_watched};
+use catraca_sim::Time;
+use catraca_sim::views::{Drift, Setup, Strike, run, run_watched};
 
 /// How a run ended.
 fn last_lines(setup: &Setup, seed: u64) -> String {
@@ -62,18 +63,84 @@ fn semaphores_and_sets_survive() {
     holds(&ordered, 0..60);
 }
 
+/// Half of the clients want durable holds.
+fn durable(algorithm: &str, members: usize) -> Setup {
+    let setup = Setup::new(algorithm, members);
+    Setup { durable: setup.clients / 2, ..setup }
+}
+
+#[test]
+fn durable_holds_are_neither_lost_nor_doubled() {
+    holds(&durable("naimi-trehel", 3), 0..100);
+    for algorithm in ["ricart-agrawala", "suzuki-kasami", "maekawa", "raymond", "robust-k"] {
+        holds(&durable(algorithm, 3), 0..20);
+    }
+    holds(&durable("naimi-trehel", 1), 0..20);
+    let all = Setup { durable: 10, ..Setup::new("naimi-trehel", 5) };
+    holds(&all, 0..20);
+}
+
+#[test]
+fn durable_semaphores_and_sets_are_neither_lost_nor_doubled() {
+    let semaphores = Setup { permits: 2, locks: 1, ..durable("raymond-k", 3) };
+    holds(&semaphores, 0..40);
+    let sets = Setup { locks: 4, claim: 2, ..durable("bouabdallah-laforest", 3) };
+    holds(&sets, 0..40);
+    let ordered = Setup { locks: 4, claim: 2, ..durable("naimi-trehel", 3) };
+    holds(&ordered, 0..40);
+}
+
+#[test]
+fn everybody_is_served_although_numbers_are_used_up_again_and_again() {
+    let epochs = |setup: &Setup| -> u32 { (0..10).map(|seed| run(setup, seed).epoch).sum() };
+    let usual = epochs(&durable("naimi-trehel", 3));
+    // The numbers are nearly used up after three grants, or at once; then there are 2 or 30 more.
+    for first_number in [(1 << 31) - (1 << 26) - 4, (1 << 31) - 3, (1 << 31) - 30] {
+        let setup = Setup { first_number, ..durable("naimi-trehel", 3) };
+        holds(&setup, 0..20);
+        let sum = epochs(&setup);
+        assert!(sum > usual + 20, "{sum} views, {usual} else");
+    }
+}
+
+/// Whoever makes the table of a view is lost, or sleeps, after every one of its steps, one run each.
+#[test]
+fn a_group_survives_the_loss_of_whoever_makes_the_table_at_every_step() {
+    let strike = |step, is_pause| Some(Strike { step, is_pause });
+    for algorithm in ["naimi-trehel", "maekawa"] {
+        let usual = Setup { faulty: Time::units(12), rounds: 1, ..durable(algorithm, 3) };
+        let steps = run(&Setup { strike: strike(u64::MAX, false), ..usual.clone() }, 1).steps;
+        assert!(steps > 50, "{steps} steps");
+        for step in 1..=steps {
+            for is_pause in [false, true] {
+                let setup = Setup { strike: strike(step, is_pause), ..usual.clone() };
+                holds(&setup, 1..3);
+            }
+        }
+    }
+}
+
 /// Whether one of these seeds shows that something is broken.
 fn is_caught(setup: &Setup, seeds: std::ops::Range<u64>) -> Option<u64> {
+    let is_seen = |what: &str| match setup.mutant {
+        // These keep others out rather than let them in.
+        Some("release-forgotten" | "no-epoch" | "blind-beat") => what.contains("not served"),
+        _ => what.contains("held by") || what.contains("fence"),
+    };
     seeds.into_iter().find(|&seed| {
         let violation = run(setup, seed).violation;
-        violation.is_some_and(|(_, what)| what.contains("held by") || what.contains("fence"))
+        violation.is_some_and(|(_, what)| is_seen(&what))
     })
 }
 
 #[test]
 fn every_broken_rule_is_caught() {
     for mutant in VIEW_MUTANTS {
-        let setup = Setup { mutant: Some(mutant.name), ..Setup::new("naimi-trehel", 3) };
+        let has_durable_holds =
+            ["confirmed-unwritten", "blind-hold", "holds-forgotten"].contains(&mutant.name);
+        let usual = Setup::new("naimi-trehel", 3);
+        let durable = if has_durable_holds { 3 } else { 0 };
+        let setup = Setup { mutant: Some(mutant.name), durable, ..usual };
         assert!(is_caught(&setup, 0..3000).is_some(), "{} is not caught", mutant.name);
     }
 }

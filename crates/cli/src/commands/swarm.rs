@@ -23,8 +23,8 @@ Examples:
 
 Members crash, restart, pause and leave; links are cut in one direction or both; the registry answers
 late or not at all; clocks run at different rates. After half a minute everything heals. At no time may
-two clients be inside one lock that both may believe so, fences must grow, and in the end everybody has
-to be served.";
+two clients be inside one lock that both may believe so, fences must grow, durable holds are neither lost
+nor doubled, and in the end everybody has to be served.";
 
 /// Runs groups whose members come and go, under faults that a seed draws
 #[derive(clap::Args)]
@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// How many locks a request asks for, at the most
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     claim: u32,
+    /// How many of the clients ask for durable holds; half of them unless given
+    #[arg(long, value_name = "COUNT")]
+    durable: Option<usize>,
     /// For how long things go wrong, in seconds of the group
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     faulty: u64,
@@ -121,8 +124,10 @@ impl Arguments {
             return Err(Failure::input("there is at least 1 run, of 1 to 3600 seconds of faults"));
         }
         let base = Setup::new(&self.algorithm, self.members);
+        let clients = self.clients.unwrap_or(base.clients);
         let setup = Setup {
-            clients: self.clients.unwrap_or(base.clients),
+            clients,
+            durable: self.durable.unwrap_or(clients / 2),
             locks: self.locks,
             permits: self.permits,
             claim: self.claim,
@@ -171,6 +176,9 @@ impl Arguments {
         );
         if let Some(clients) = self.clients {
             words.push_str(&format!(" --clients {clients}"));
+        }
+        if let Some(durable) = self.durable {
+            words.push_str(&format!(" --durable {durable}"));
         }
         if let Some(mutant) = &self.mutant {
             words.push_str(&format!(" --mutant {mutant}"));

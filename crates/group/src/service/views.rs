@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::durable::Durables;
+use super::forgetting::Forgetting;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
 use crate::driver::Timer;
@@ -39,6 +40,7 @@ pub(super) struct Views {
     has_overflowed: bool,
     departure: Option<Departure>,
     pub(super) durable: Durables,
+    pub(super) forgetting: Forgetting,
 }
 
 /// A member that is about to leave.
@@ -67,6 +69,7 @@ impl Service {
             has_overflowed: false,
             departure: None,
             durable: Durables::default(),
+            forgetting: Forgetting::default(),
         });
         service
     }
@@ -133,6 +136,7 @@ impl Service {
     /// The member begins, or the time has come.
     pub fn wake(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         self.with_membership(host, out, Membership::wake);
+        self.forget_if_due(host, out);
     }
 
     /// The registry has answered.
@@ -410,6 +414,8 @@ impl Service {
 
     /// The group goes on without this member. Whoever waits here asks anew when it is back.
     fn be_out(&mut self, why: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
+        // What is not here any more is somebody else's, or will be: this member passes nothing on.
+        host.step_all(&mut |shard, _| shard.freeze());
         self.lose_holds(&Refusal::Lapsed, host, out);
         self.give_up_durable(host, out);
         if let Some(views) = &mut self.views {

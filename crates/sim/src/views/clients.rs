@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use catraca_group::{Acquire, Input, Notice, Owner, Wait, Who};
+use catraca_group::{
+    Acquire, AcquireDurable, DurableHold, Input, Notice, Owner, Refusal, Unlock, Wait, Who,
+};
 
 use super::clock::Clock;
+use super::durable::Round;
 use super::engine::{Event, Simulation};
 use crate::random::Random;
 use crate::time::Time;
 
 /// The time to live of sessions.
-const TTL: Duration = Duration::from_secs(3);
+pub(super) const TTL: Duration = Duration::from_secs(3);
 /// A client that hears nothing for so long tries another member.
 const PATIENCE: Time = Time(1_500_000);
 /// Whoever was refused or sent away waits about so long.
@@ -34,6 +37,9 @@ pub(super) enum Command {
     Ask(Owner, u32, Acquire),
     Release(Owner, u32),
     Renew { owner: Owner, said: Time },
+    AskDurably(Owner, u32, AcquireDurable),
+    Cancel(Owner, u32),
+    Unlock(Owner, u32, Unlock),
 }
 
 /// What a member says to its client.
@@ -46,12 +52,15 @@ pub(super) enum Word {
         span: Duration,
     },
     Notice(Notice),
+    /// What came of asking for a durable hold, and of releasing one.
+    Durable(u32, Result<Box<DurableHold>, Refusal>),
+    Unlocked(u32, Result<Box<DurableHold>, Refusal>),
     /// The member knows no such session.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Connecting,
     Thinking,
     Waiting(u32),
@@ -68,11 +77,16 @@ pub(super) struct Client {
     /// It trusts its session until then.
     trusted_until: Time,
     heard_at: Time,
-    state: State,
-    last_number: u32,
+    pub(super) state: State,
+    pub(super) last_number: u32,
     locks: Vec<u32>,
     /// What was said and may not have arrived: it is said again with every renewal.
-    unanswered: Vec<Command>,
+    pub(super) unanswered: Vec<Command>,
+    /// Its durable hold, or the request for it, and the last one's name.
+    pub(super) round: Option<Round>,
+    pub(super) last_request: u32,
+    /// When it left its member for another one.
+    pub(super) moved_at: Time,
     pub(super) served: u32,
     pub(super) is_cut: bool,
     /// When the last thing that was said arrives, there and here: connections keep their order.
@@ -94,6 +108,9 @@ impl Client {
             last_number: 0,
             locks: Vec::new(),
             unanswered: Vec::new(),
+            round: None,
+            last_request: 0,
+            moved_at: Time::ZERO,
             served: 0,
             is_cut: false,
             last_there: Time::ZERO,
@@ -102,15 +119,21 @@ impl Client {
     }
 
     /// What was said about a request has arrived.
-    fn is_answered(&mut self, request: u32) {
+    pub(super) fn is_answered(&mut self, request: u32) {
         self.unanswered.retain(|said| match said {
-            Command::Ask(_, number, _) | Command::Release(_, number) => *number != request,
+            Command::Ask(_, number, _)
+            | Command::Release(_, number)
+            | Command::AskDurably(_, number, _)
+            | Command::Unlock(_, number, _) => *number != request,
             _ => true,
         });
     }
 
     pub(super) fn doing(&self) -> String {
-        format!("{:?} at m{}", self.state, self.site)
+        match &self.round {
+            Some(round) => format!("{:?} at m{} with {round:?}", self.state, self.site),
+            None => format!("{:?} at m{}", self.state, self.site),
+        }
     }
 }
 
@@ -133,7 +156,15 @@ impl Simulation<'_> {
                 self.say(now, client, Command::Open { said: now });
                 self.plan_act(now + PATIENCE, client, Act::Look);
             }
+            (Act::Ask, Some(owner)) if self.is_durable(client) => {
+                self.ask_durably(now, client, owner);
+            }
             (Act::Ask, Some(owner)) => self.ask(now, client, owner),
+            (Act::Leave(number), Some(owner))
+                if state == State::Inside(number) && self.is_durable(client) =>
+            {
+                self.leave_durably(now, client, owner);
+            }
             (Act::Leave(number), Some(owner)) if state == State::Inside(number) => {
                 self.clients[client].served += 1;
                 self.rest(now, client);
@@ -144,6 +175,11 @@ impl Simulation<'_> {
             (Act::Renew, Some(owner)) => {
                 self.say(now, client, Command::Renew { owner, said: now });
                 for again in self.clients[client].unanswered.clone() {
+                    if let (Command::Unlock(..), Some(round)) =
+                        (&again, &mut self.clients[client].round)
+                    {
+                        round.unlocks_again();
+                    }
                     self.say(now, client, again);
                 }
                 let third = self.clients[client].clock.ticks(TTL / 6);
@@ -171,7 +207,8 @@ impl Simulation<'_> {
     /// The client gives its session up. It is not inside any more.
     fn go_elsewhere(&mut self, now: Time, client: usize) {
         self.note(now, format_args!("client {client} gives its session up"));
-        self.judge.leaves(client);
+        self.not_inside(client);
+        self.clients[client].moved_at = now;
         let sites = self.sites.len() as u64;
         let site = self.random.below(sites) as usize;
         let it = &mut self.clients[client];
@@ -182,19 +219,32 @@ impl Simulation<'_> {
         self.plan_act(now + pause, client, Act::Connect);
     }
 
-    fn rest(&mut self, now: Time, client: usize) {
-        self.judge.leaves(client);
+    /// A client is not inside any more, unless it has a durable hold.
+    fn not_inside(&mut self, client: usize) {
+        if !self.clients[client].round.as_ref().is_some_and(Round::is_held) {
+            self.judge.leaves(client);
+        }
+    }
+
+    pub(super) fn rest(&mut self, now: Time, client: usize) {
+        self.not_inside(client);
         self.clients[client].state = State::Thinking;
         let pause = Time(self.random.below(PAUSE) + 1000);
         self.plan_act(now + pause, client, Act::Ask);
     }
 
-    fn ask(&mut self, now: Time, client: usize, owner: Owner) {
+    /// Which locks a client asks for.
+    pub(super) fn draw_locks(&mut self) -> Vec<u32> {
         let mut locks: Vec<u32> = (0..self.setup.claim)
             .map(|_| self.random.below(u64::from(self.setup.locks)) as u32)
             .collect();
         locks.sort_unstable();
         locks.dedup();
+        locks
+    }
+
+    fn ask(&mut self, now: Time, client: usize, owner: Owner) {
+        let locks = self.draw_locks();
         let names = locks.iter().map(|lock| format!("lock-{lock}")).collect();
         let wait = match self.random.below(6) {
             0 => Wait::AtMost(Duration::from_millis(1 + self.random.below(2000))),
@@ -212,7 +262,7 @@ impl Simulation<'_> {
     }
 
     /// A client says something to its member, unless they are cut off from each other.
-    fn say(&mut self, now: Time, client: usize, command: Command) {
+    pub(super) fn say(&mut self, now: Time, client: usize, command: Command) {
         let Client { session, site, is_cut, .. } = self.clients[client];
         self.note(now, format_args!("client {client} says {command:?} to m{site}"));
         let at = now + self.latency(now);
@@ -243,7 +293,12 @@ impl Simulation<'_> {
                 self.sites[site].sessions.insert(owner, (client, session));
                 self.assure(now, client, session, site, owner, said);
             }
-            Command::Ask(owner, ..) | Command::Release(owner, _) | Command::Renew { owner, .. }
+            Command::Ask(owner, ..)
+            | Command::Release(owner, _)
+            | Command::Renew { owner, .. }
+            | Command::AskDurably(owner, ..)
+            | Command::Cancel(owner, _)
+            | Command::Unlock(owner, ..)
                 if !who(&owner) =>
             {
                 self.answer(now, client, session, Word::Unknown);
@@ -253,6 +308,9 @@ impl Simulation<'_> {
             }
             Command::Release(owner, number) => {
                 self.step(now, site, Input::Release(owner, number));
+            }
+            Command::AskDurably(..) | Command::Cancel(..) | Command::Unlock(..) => {
+                self.command_durably(now, client, session, site, command);
             }
             Command::Renew { owner, said } => {
                 self.step(now, site, Input::Renew(owner));
@@ -316,6 +374,8 @@ impl Simulation<'_> {
                     _ => {}
                 }
             }
+            Word::Durable(number, result) => self.hear_of_hold(now, client, number, result),
+            Word::Unlocked(number, result) => self.hear_of_unlock(now, client, number, result),
             Word::Notice(Notice::Released { request }) => {
                 self.clients[client].is_answered(request);
             }
@@ -333,7 +393,7 @@ impl Simulation<'_> {
             self.plan_act(now, client, Act::Ask);
             self.plan_act(now, client, Act::Renew);
             self.plan_act(now, client, Act::Look);
-        } else {
+        } else if !self.is_durable(client) {
             self.judge.prolongs(client, trusted);
         }
     }

@@ -114,6 +114,8 @@ pub struct Report {
     pub entries: u64,
     /// The number of the last view.
     pub epoch: u32,
+    /// How many steps whoever makes tables took within the time in which a strike can come.
+    pub steps: u64,
     /// How many events happened.
     pub events: u64,
     /// When it ended.
@@ -137,6 +139,7 @@ pub(super) struct Simulation<'a> {
     pub(super) healed_at: Option<Time>,
     pub(super) settings: u64,
     pub(super) last_incarnation: u64,
+    pub(super) steps: u64,
     violation: Option<(Time, String)>,
     events: u64,
     digest: Digest,
@@ -173,6 +176,7 @@ impl<'a> Simulation<'a> {
             healed_at: None,
             settings: 0,
             last_incarnation: 0,
+            steps: 0,
             violation: None,
             events: 0,
             digest: Digest::default(),
@@ -224,6 +228,7 @@ impl<'a> Simulation<'a> {
             violation: self.violation,
             entries: self.judge.entries,
             epoch,
+            steps: self.steps,
             events: self.events,
             time: self.queue.now(),
             digest: self.digest,

@@ -7,6 +7,10 @@ use catraca_group::{Input, Leaving};
 use super::engine::{Event, Simulation};
 use crate::time::Time;
 
+/// A strike comes when a member was lost, until there is a view without it for sure.
+const STRUCK_FROM: Time = Time(4_000_000);
+const STRUCK_UNTIL: Time = Time(7_500_000);
+
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
@@ -29,6 +33,10 @@ impl Simulation<'_> {
     /// Draws everything that goes wrong.
     pub(super) fn plan_faults(&mut self) {
         let end = self.setup.faulty;
+        if self.setup.strike.is_some() {
+            self.plan(STRUCK_FROM, Event::Fault(Fault::Crash(self.sites.len() - 1)));
+            return self.plan(end, Event::Heal);
+        }
         let members = self.sites.len() as u64;
         let count = 3 + self.random.below(4 * members);
         for _ in 0..count {
@@ -67,6 +75,30 @@ impl Simulation<'_> {
             }
         }
         self.plan(end, Event::Heal);
+    }
+
+    /// If this was the step of the one that makes tables, something happens to it.
+    pub(super) fn strike(&mut self, now: Time, site: usize) {
+        let Some(strike) = self.setup.strike else { return };
+        let member = self.sites[site].member.as_ref();
+        let membership = member.and_then(|member| member.service().membership());
+        let record = membership.and_then(|membership| membership.record());
+        let first = record.and_then(|record| record.members.first());
+        let makes_table = first.is_some_and(|first| first.member.name == format!("m{site}"));
+        if !makes_table || !(STRUCK_FROM..STRUCK_UNTIL).contains(&now) {
+            return;
+        }
+        self.steps += 1;
+        if self.steps == strike.step {
+            let (lease, soon) = (self.setup.lease.ttl.as_micros() as u64, now + Time(1));
+            let (begins, ends) = match strike.is_pause {
+                true => (Fault::Pause(site), Fault::Resume(site)),
+                false => (Fault::Crash(site), Fault::Start(site)),
+            };
+            // The next event comes to a member that is gone.
+            self.fail(now, begins);
+            self.plan(soon + Time(2 * lease), Event::Fault(ends));
+        }
     }
 
     /// A cut between two members, or of one from all others and the registry.

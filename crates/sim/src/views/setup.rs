@@ -21,6 +21,16 @@ pub enum Drift {
     Excessive,
 }
 
+/// One thing that goes wrong at one step of a change of the view, and nothing else: a member crashes
+/// first, so that there is a change, and then the one that makes the table of the next view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strike {
+    /// At which of its steps, counted from the crash of the first one.
+    pub step: u64,
+    /// Whether it is paused for longer than its lease, instead of crashing.
+    pub is_pause: bool,
+}
+
 /// A group, its clients, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -32,6 +42,10 @@ pub struct Setup {
     pub clients: usize,
     /// How many locks.
     pub locks: u32,
+    /// How many of the clients ask for durable holds.
+    pub durable: usize,
+    /// What the numbers of grants begin after in every view, to see what happens when they are used up.
+    pub first_number: u64,
     /// How many may be inside each.
     pub permits: u32,
     /// How many locks a request asks for.
@@ -46,6 +60,8 @@ pub struct Setup {
     pub lease: Lease,
     /// The rates of clocks.
     pub drift: Drift,
+    /// Where the one that makes the table is struck, instead of the faults that a seed draws.
+    pub strike: Option<Strike>,
     /// A rule of views that is broken, to see it caught.
     pub mutant: Option<&'static str>,
 }
@@ -58,6 +74,8 @@ impl Setup {
             members,
             clients: 2 * members,
             locks: 2,
+            durable: 0,
+            first_number: 0,
             permits: 1,
             claim: 1,
             faulty: Time::units(30),
@@ -65,6 +83,7 @@ impl Setup {
             patience: Time::units(60),
             lease: Lease::of(Duration::from_secs(2)),
             drift: Drift::Allowed,
+            strike: None,
             mutant: None,
         }
     }

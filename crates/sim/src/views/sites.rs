@@ -141,6 +141,7 @@ impl Simulation<'_> {
         let settings = self.setup.settings(site);
         let local = self.sites[site].clock.at(now);
         let member = WholeMember::joining(settings, incarnation, TURNS, local);
+        let member = member.counting_from(self.setup.first_number);
         let member = match self.setup.mutant {
             Some(mutant) => member.with_rules(mutant),
             None => member,
@@ -190,6 +191,7 @@ impl Simulation<'_> {
         for output in outputs {
             self.carry_out(now, site, output);
         }
+        self.strike(now, site);
     }
 
     fn carry_out(&mut self, now: Time, site: usize, output: Output) {
@@ -216,6 +218,12 @@ impl Simulation<'_> {
                 self.connect(now);
             }
             Output::Notice(owner, notice) => self.notify(now, site, owner, notice),
+            Output::Durable(asker, result) => {
+                self.answer_durably(now, asker, |number| Word::Durable(number, result));
+            }
+            Output::Unlocked(asker, result) => {
+                self.answer_durably(now, asker, |number| Word::Unlocked(number, result));
+            }
             Output::Anomaly(what) => self.report(now, format!("m{site}: {what}")),
             Output::Out(why) => {
                 self.note(now, format_args!("m{site} is out: {why}"));
@@ -234,8 +242,6 @@ impl Simulation<'_> {
                 self.note(now, format_args!("m{site} begins view {epoch}: {members:?}"));
             }
             Output::Detect(..)
-            | Output::Durable(..)
-            | Output::Unlocked(..)
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly

@@ -21,6 +21,8 @@ use crate::wait::Wait;
 use crate::{Notice, Query, detector};
 
 const STEP: Duration = Duration::from_millis(20);
+/// How many names that nobody uses a member keeps.
+const MOST_IDLE: usize = 500;
 
 /// One machine: its member, and what its driver keeps.
 #[derive(Default)]
@@ -143,7 +145,8 @@ impl Group {
             may_register: true,
         };
         let member = WholeMember::joining(settings, self.last_incarnation, Turns::USUAL, self.now);
-        self.sites[site] = Site { member: Some(member), ..Site::default() };
+        let member = Some(member.forgetting_beyond(MOST_IDLE));
+        self.sites[site] = Site { member, ..Site::default() };
         self.input(site, Input::Begin);
     }
 
@@ -645,4 +648,37 @@ fn what_cannot_be_asked_for_is_refused_and_a_group_without_a_registry_has_none()
     let asked = Input::AcquireDurable(1, None, acquire(&["x"], 1, "r"), 7);
     fixed.step(asked, &mut Site::default(), &mut out);
     assert_eq!(out, [Output::Durable(1, Err(Refusal::NoRegistry))]);
+}
+
+#[test]
+fn names_that_are_used_once_are_forgotten_and_fences_go_on_growing() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.ask(0, 1, &["kept"], "r");
+    group.input(0, Input::Open(Who::default(), Some(Duration::from_secs(600))));
+    let (owner, mut fences) = (Owner(1), Vec::new());
+    for number in 0..20_000 {
+        let name = if number % 500 == 0 { "x".into() } else { format!("once/{number}") };
+        let asked = Acquire { names: vec![name.clone()], permits: 1, wait: Wait::Forever };
+        group.input(0, Input::Request(owner, number, asked));
+        group.input(0, Input::Release(owner, number));
+        for (_, _, notice) in group.notices.drain(..) {
+            if let (Notice::Granted { fences: more, .. }, "x") = (notice, name.as_str()) {
+                fences.extend(more);
+            }
+        }
+        if number % 100 == 0 {
+            group.pass(Duration::from_secs(1));
+        }
+        let service = group.sites[0].member.as_ref().unwrap();
+        // Until the lease allows for another view, some more come together.
+        assert!(service.shard().kept() <= MOST_IDLE + 1000, "after {number}");
+    }
+    assert!(fences.len() == 40 && fences.is_sorted_by(|one, two| one < two), "{fences:?}");
+    let membership = group.sites[0].member.as_ref().unwrap().service().membership().unwrap();
+    // Not more often than once in the length of a lease.
+    let forgotten = membership.history().filter(|past| past.cause.contains("forgotten"));
+    let times: Vec<Time> = forgotten.map(|past| past.at).collect();
+    assert!(times.len() > 10);
+    assert!(times.windows(2).all(|pair| pair[1].since(pair[0]) >= Lease::USUAL.ttl));
+    assert!(!group.is_free(1, "kept") && group.anomalies.is_empty());
 }
