@@ -83,6 +83,7 @@ mod model;
 mod network;
 mod property;
 mod search;
+pub mod views;
 mod world;
 
 pub use claims::Claims;

@@ -1,0 +1,1 @@
+//! Broken rules of views.

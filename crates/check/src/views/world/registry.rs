@@ -1,0 +1,98 @@
+//! The registry: what it carries out at once, what later, and what it answers.
+
+use std::sync::Arc;
+
+use catraca_group::registry::{Answer, Op, Trouble, Txn};
+
+use super::{Cut, Effect, Pending, World};
+use crate::group::setting::member_name;
+use crate::views::world::stepping::Tell;
+
+/// The key of the view, and what the keys of beats begin with.
+const VIEW: &str = "view";
+const BEATS: &str = "beat/";
+
+fn writes(txn: &Txn, key: &str) -> bool {
+    txn.ops.iter().any(|op| matches!(op, Op::Put(written, _) if written == key))
+}
+
+impl World {
+    /// A member sends a transaction.
+    pub(super) fn submit(&mut self, place: usize, number: u64, txn: Txn, tell: Tell<'_>) {
+        let is_proposal = writes(&txn, VIEW);
+        match self.sites[place].cut {
+            Cut::No if is_proposal => {
+                tell(Effect::Proposed(place));
+                let sent = Pending::Sent(Some(number), Arc::new(txn));
+                self.sites[place].pending.push_back(sent);
+            }
+            Cut::No => {
+                let answer = self.apply(&txn);
+                self.due.push_back((place, number, Ok(answer)));
+                self.sites[place].has_news = false;
+            }
+            Cut::AfterOneBeat if !is_proposal && !txn.is_read() => {
+                let result = Arc::new(Ok(self.apply(&txn)));
+                self.sites[place].cut = Cut::Yes;
+                self.sites[place].pending.push_back(Pending::Answered(number, result));
+            }
+            Cut::AfterOneBeat | Cut::Yes => {
+                let why = Trouble::Unreachable("no route".to_string());
+                self.due.push_back((place, number, Err(why)));
+            }
+        }
+    }
+
+    /// The registry carries out the first proposal of a member, and answers if it can.
+    pub(super) fn commit(&mut self, place: usize, tell: Tell<'_>) {
+        let is_sent = |pending: &Pending| matches!(pending, Pending::Sent(..));
+        let first = self.sites[place].pending.iter().position(is_sent);
+        let Some(Pending::Sent(number, txn)) =
+            first.and_then(|first| self.sites[place].pending.remove(first))
+        else {
+            return;
+        };
+        let answer = self.apply(&txn);
+        tell(Effect::Decided(answer.applied));
+        let Some(number) = number else { return };
+        let site = &mut self.sites[place];
+        if site.runs() && site.cut == Cut::No {
+            site.has_news = false;
+            self.due.push_back((place, number, Ok(answer)));
+        } else {
+            site.pending.push_back(Pending::Answered(number, Arc::new(Ok(answer))));
+        }
+    }
+
+    /// The first answer that is late arrives.
+    pub(super) fn answer(&mut self, place: usize) {
+        let site = &mut self.sites[place];
+        let is_answered = |pending: &Pending| matches!(pending, Pending::Answered(..));
+        let first = site.pending.iter().position(is_answered);
+        if let Some(Pending::Answered(number, result)) =
+            first.and_then(|first| site.pending.remove(first))
+        {
+            self.due.push_back((place, number, (*result).clone()));
+        }
+    }
+
+    fn apply(&mut self, txn: &Txn) -> Answer {
+        if txn.is_read() {
+            return Arc::make_mut(&mut self.store).apply(txn);
+        }
+        let answer = Arc::make_mut(&mut self.store).apply(txn);
+        if answer.applied {
+            for (place, site) in self.sites.iter_mut().enumerate() {
+                let key = format!("{BEATS}{}", member_name(place));
+                if txn.ops.contains(&Op::Delete(key.clone())) {
+                    site.is_excluded = true;
+                } else if writes(txn, VIEW) && writes(txn, &key) {
+                    site.is_excluded = false;
+                }
+                // Whoever is not connected to the registry hears when it is.
+                site.has_news |= writes(txn, VIEW) && site.member.is_some();
+            }
+        }
+        answer
+    }
+}
