@@ -150,7 +150,7 @@ enum Standing {
 struct Heard {
     at: Revision,
     since: Time,
-    unreached: Vec<String>,
+    unreached: Vec<Run>,
 }
 
 /// What a transaction is for.

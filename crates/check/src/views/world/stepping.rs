@@ -39,7 +39,11 @@ impl World {
             Action::Leave(client) => self.leave(model, client, tell),
             Action::Deliver(from, to) => self.deliver(model, from, to, tell),
             Action::Commit(place) => self.commit(place, tell),
-            Action::Answer(place) => self.answer(place),
+            Action::Answer(place) => {
+                self.answer(place);
+                self.settle(model, tell);
+                self.renew_trust(model, place);
+            }
             Action::Hear(place) => {
                 self.sites[place].has_news = false;
                 self.step(model, place, Input::RegistryChanged, tell);
