@@ -42,7 +42,7 @@ impl Model for ViewModel {
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {
-        world.actions(actions);
+        world.actions(self, actions);
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {

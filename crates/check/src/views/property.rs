@@ -39,7 +39,7 @@ pub(super) fn explain(name: &str, model: &ViewModel, world: &World) -> Result<()
     match name {
         MUTUAL_EXCLUSION => mutual_exclusion(model, world),
         NOBODY_WAITS_FOR_EVER => nobody_waits_for_ever(model, world),
-        NOTHING_IS_LEFT => nothing_is_left(world),
+        NOTHING_IS_LEFT => nothing_is_left(model, world),
         _ => match world.fault() {
             Some(fault) if property_of(fault) == name => Err(words(fault, model)),
             _ => Ok(()),
@@ -59,14 +59,10 @@ fn mutual_exclusion(model: &ViewModel, world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// Somebody waits at a member that runs, nothing is on its way, no more time passes, and nobody who is
-/// inside is in anybody's way. Where sets are asked for, anybody who is inside may be.
+/// Somebody waits at a member that runs, nothing is on its way, nobody who is inside is in the way, and
+/// time has passed for long enough.
 fn nobody_waits_for_ever(model: &ViewModel, world: &World) -> Result<(), String> {
-    if world.waiting().next().is_none() || !world.is_quiet() {
-        return Ok(());
-    }
-    let permits = if model.has_sets { 1 } else { model.setting.permits as usize };
-    if world.inside().count() >= permits {
+    if !world.is_stuck(model) || world.may_pass(model) {
         return Ok(());
     }
     let who = client_names(model, world.waiting());
@@ -74,9 +70,9 @@ fn nobody_waits_for_ever(model: &ViewModel, world: &World) -> Result<(), String>
 }
 
 /// Nobody is inside or waits, nothing is on its way, and a member is not at rest.
-fn nothing_is_left(world: &World) -> Result<(), String> {
+fn nothing_is_left(model: &ViewModel, world: &World) -> Result<(), String> {
     let wants = world.waiting().next().is_some() || world.inside().next().is_some();
-    if wants || !world.is_quiet() {
+    if wants || !world.is_quiet(model) {
         return Ok(());
     }
     let is_in_view = |member: &catraca_group::WholeMember| {

@@ -35,7 +35,7 @@ fn walk(model: &ViewModel, path: &[usize]) -> (Vec<Step>, World) {
     let (mut steps, mut actions) = (Vec::new(), Vec::new());
     for &choice in path {
         actions.clear();
-        world.actions(&mut actions);
+        world.actions(model, &mut actions);
         let mut effects = Vec::new();
         world
             .take(model, actions[choice], &mut |effect| effects.push(effect_words(model, &effect)));

@@ -16,14 +16,15 @@ use catraca_group::registry::{Answer, Store, Trouble, Txn};
 use catraca_group::{Owner, Run, Time, Timer, View, WholeMember};
 use smallvec::SmallVec;
 
+use super::model::ViewModel;
 use super::setting::{Failure, Kind};
 pub(super) use stepping::Effect;
 
-/// So often time may pass whatever else happens meanwhile: often enough for a lease to run out, and for
-/// one more beat.
+/// So often time may pass whatever else happens meanwhile, until the member that has failed is excluded:
+/// often enough for its lease to run out, and for one more beat.
 pub const FREE_STEPS: u32 = 4;
-/// So often it passes at the most, while somebody waits.
-pub const MOST_STEPS: u32 = 16;
+/// So often it passes in a row when nothing else can happen, while somebody waits for nobody.
+pub const MOST_STEPS: u32 = 12;
 
 /// Where a client stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -164,6 +165,11 @@ impl Site {
         self.member.is_some() && !self.is_paused
     }
 
+    /// Whether it may hear of a view that is new to it.
+    fn can_hear(&self) -> bool {
+        self.runs() && self.has_news && self.cut == Cut::No
+    }
+
     fn is_late(&self, now: Time) -> bool {
         self.runs() && self.timers.values().any(|&at| at <= now)
     }
@@ -178,8 +184,9 @@ pub struct World {
     sites: Vec<Site>,
     store: Arc<Store>,
     now: Time,
-    /// How often time has passed.
+    /// How often time has passed whatever else happened, and how often because nothing else could.
     steps: u32,
+    idle_steps: u32,
     /// What is on its way, by sender and receiver. No channel is empty.
     channels: BTreeMap<(usize, usize), VecDeque<Message>>,
     clients: Vec<Client>,
@@ -189,6 +196,8 @@ pub struct World {
     failure: Option<Failure>,
     /// Who has failed and may be there again.
     failed: Option<(Kind, usize)>,
+    /// Whether the group has gone on without whoever has failed.
+    is_resolved: bool,
     fault: Option<Fault>,
     /// Answers that arrive within this step, and whether connections have to be looked at.
     due: VecDeque<(usize, u64, Result<Answer, Trouble>)>,
@@ -197,7 +206,8 @@ pub struct World {
 
 impl Hash for World {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (&self.sites, &self.store, self.now, self.steps).hash(hasher);
+        (&self.sites, &self.store, self.now).hash(hasher);
+        (self.steps, self.idle_steps, self.is_resolved).hash(hasher);
         (&self.channels, &self.clients, &self.fences).hash(hasher);
         (self.failure, self.failed, &self.fault).hash(hasher);
     }
@@ -244,30 +254,37 @@ impl World {
     /// Whether nothing is on its way, and everybody has heard of everything.
     fn is_still(&self) -> bool {
         let is_still = |site: &Site| {
-            let is_waking = site.runs() && (site.has_news || site.is_late(self.now));
             let is_sent = |pending: &Pending| matches!(pending, Pending::Sent(..));
             let is_under_way =
                 !site.pending.is_empty() && (site.runs() || site.pending.iter().any(is_sent));
-            !is_waking && !is_under_way
+            !site.can_hear() && !site.is_late(self.now) && !is_under_way
         };
         let arrives = |&(_, to): &(usize, usize)| self.sites[to].runs();
         !self.channels.keys().any(arrives) && self.sites.iter().all(is_still)
     }
 
+    /// Whether somebody waits, nobody who is inside is in the way, and nothing is on its way.
+    ///
+    /// Where sets are asked for, anybody who is inside may be in the way.
+    pub(super) fn is_stuck(&self, model: &ViewModel) -> bool {
+        let permits = if model.has_sets { 1 } else { model.setting.permits as usize };
+        self.waiting().next().is_some() && self.inside().count() < permits && self.is_still()
+    }
+
     /// Whether time may pass.
-    fn may_pass(&self) -> bool {
-        let is_waited = || self.waiting().next().is_some() && self.is_still();
+    pub(super) fn may_pass(&self, model: &ViewModel) -> bool {
+        let is_free = self.steps < FREE_STEPS && !self.is_resolved;
         self.failure.is_none()
-            && (self.steps < FREE_STEPS || self.steps < MOST_STEPS && is_waited())
+            && (is_free || self.idle_steps < MOST_STEPS && self.is_stuck(model))
     }
 
     /// Whether nothing can happen but what clients do, or a member that is there again.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.is_still() && !self.may_pass()
+    pub(super) fn is_quiet(&self, model: &ViewModel) -> bool {
+        self.is_still() && !self.may_pass(model)
     }
 
     /// Appends everything that can happen next, in a fixed order.
-    pub(super) fn actions(&self, actions: &mut Vec<Action>) {
+    pub(super) fn actions(&self, model: &ViewModel, actions: &mut Vec<Action>) {
         let per_member = self.clients.len() / self.sites.len();
         for (place, client) in self.clients.iter().enumerate() {
             if self.sites[place / per_member].runs() {
@@ -288,14 +305,14 @@ impl World {
             if site.runs() && !site.pending.iter().all(is_sent) {
                 actions.push(Action::Answer(place));
             }
-            if site.runs() && site.has_news {
+            if site.can_hear() {
                 actions.push(Action::Hear(place));
             }
             if site.is_late(self.now) {
                 actions.push(Action::Wake(place));
             }
         }
-        if self.may_pass() {
+        if self.may_pass(model) {
             actions.push(Action::Pass);
         }
         if let Some(failure) = self.failure {

@@ -46,11 +46,14 @@ impl World {
             store: Arc::new(Store::default()),
             now: BEGINNING,
             steps: 0,
+            idle_steps: 0,
             channels: BTreeMap::new(),
             clients: (0..setting.members * setting.clients).map(client).collect(),
             fences: vec![Vec::new(); model.names.len()],
             failure: None,
             failed: None,
+            // Time stands still until something fails.
+            is_resolved: true,
             fault: None,
             due: VecDeque::new(),
             is_connecting: false,
@@ -59,7 +62,7 @@ impl World {
             world.start(model, place, 1, &mut |_| {});
             world.calm(model);
         }
-        world.pass(model, &mut |_| {});
+        world.pass_once(model, &mut |_| {});
         for place in 0..setting.members {
             world.step(model, place, Input::RegistryChanged, &mut |_| {});
             world.calm(model);
@@ -68,20 +71,18 @@ impl World {
             world.take(model, Action::Ask(0), &mut |_| {});
             world.calm(model);
         }
-        (world.steps, world.failure) = (0, Some(setting.failure));
+        (world.steps, world.idle_steps) = (0, 0);
+        (world.failure, world.is_resolved) = (Some(setting.failure), false);
         world
     }
 
     /// Lets everything happen that is on its way, in a fixed order.
     fn calm(&mut self, model: &ViewModel) {
         self.settle(model, &mut |_| {});
-        // Nothing fails here, time stands still, and clients do nothing: this is the only use of the
-        // bound on steps.
-        self.steps = super::MOST_STEPS;
         let mut actions = Vec::new();
         loop {
             actions.clear();
-            self.actions(&mut actions);
+            self.actions(model, &mut actions);
             let is_client = |action: &Action| matches!(action, Action::Ask(_) | Action::Leave(_));
             let Some(&action) = actions.iter().find(|action| !is_client(action)) else { return };
             self.take(model, action, &mut |_| {});

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catraca_group::{Input, Time};
 
-use super::{Cut, Effect, Pending, Phase, World};
+use super::{Cut, Effect, FREE_STEPS, Pending, Phase, World};
 use crate::views::model::ViewModel;
 use crate::views::setting::{Kind, STEP, Setting};
 use crate::views::world::stepping::Tell;
@@ -14,10 +14,32 @@ use crate::views::world::stepping::Tell;
 const LATER_RUNS: u64 = 1000;
 
 impl World {
-    /// Time passes: whoever trusted for long enough doubts, and members do what is due.
+    /// Time passes until something follows that is more than another beat.
+    ///
+    /// While a member that crashed is in the view, nothing else does: then time passes until its lease
+    /// has run out. Of a member that is paused or cut off it matters when it is there again.
     pub(super) fn pass(&mut self, model: &ViewModel, tell: Tell<'_>) {
+        let is_free = self.steps < FREE_STEPS && !self.is_resolved;
+        let leaps = matches!(model.setting.failure.kind, Kind::Crash | Kind::Restart);
+        let mut happens = false;
+        loop {
+            match is_free {
+                true => self.steps += 1,
+                false => self.idle_steps += 1,
+            }
+            self.pass_once(model, &mut |effect| {
+                happens = true;
+                tell(effect);
+            });
+            if !is_free || !leaps || happens || self.steps >= FREE_STEPS {
+                return;
+            }
+        }
+    }
+
+    /// A step of time: whoever trusted for long enough doubts, and members do what is due.
+    pub(super) fn pass_once(&mut self, model: &ViewModel, tell: Tell<'_>) {
         self.now = self.now + STEP;
-        self.steps += 1;
         for place in 0..self.clients.len() {
             let client = &mut self.clients[place];
             if let Phase::Inside(_, until) = client.phase
@@ -88,6 +110,8 @@ impl World {
     /// A member is there again.
     pub(super) fn recover(&mut self, model: &ViewModel, place: usize, tell: Tell<'_>) {
         let Some((kind, _)) = self.failed.take() else { return };
+        // Whoever waits there has not waited for long.
+        self.idle_steps = 0;
         match kind {
             Kind::Crash => {}
             Kind::Restart => self.start(model, place, LATER_RUNS, tell),

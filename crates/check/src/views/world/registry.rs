@@ -86,6 +86,7 @@ impl World {
                 let key = format!("{BEATS}{}", member_name(place));
                 if txn.ops.contains(&Op::Delete(key.clone())) {
                     site.is_excluded = true;
+                    self.is_resolved = true;
                 } else if writes(txn, VIEW) && writes(txn, &key) {
                     site.is_excluded = false;
                 }
