@@ -12,7 +12,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use catraca_core::Fence;
-use catraca_group::registry::{Answer, Store, Trouble, Txn};
+use catraca_group::registry::{Answer, Revision, Store, Trouble, Txn};
 use catraca_group::{Owner, Run, Time, Timer, View, WholeMember};
 use smallvec::SmallVec;
 
@@ -183,6 +183,8 @@ type Message = (u64, Arc<[u8]>);
 pub struct World {
     sites: Vec<Site>,
     store: Arc<Store>,
+    /// When the view was written last.
+    view_at: Revision,
     now: Time,
     /// How often time has passed whatever else happened, and how often because nothing else could.
     steps: u32,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use catraca_group::registry::Store;
+use catraca_group::registry::{Revision, Store};
 use catraca_group::{Input, Time};
 
 use super::{Action, Client, Cut, Phase, Site, World};
@@ -44,6 +44,7 @@ impl World {
         let mut world = World {
             sites: vec![Site::empty(); setting.members],
             store: Arc::new(Store::default()),
+            view_at: Revision(0),
             now: BEGINNING,
             steps: 0,
             idle_steps: 0,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use catraca_group::registry::{Answer, Op, Trouble, Txn};
+use catraca_group::registry::{Answer, Guard, Op, Trouble, Txn};
 
-use super::{Cut, Effect, Pending, World};
+use super::{Cut, Effect, Pending, Site, World};
 use crate::group::setting::member_name;
 use crate::views::world::stepping::Tell;
 
@@ -64,6 +64,25 @@ impl World {
         }
     }
 
+    /// Whose first proposal can never be carried out because there is another view since, of those who
+    /// have heard of that view or wait for no answer. It is decided at once: nobody learns from it.
+    pub(super) fn next_hopeless(&self) -> Option<usize> {
+        let at = self.view_at;
+        let is_hopeless = |site: &Site| {
+            let is_sent = |pending: &&Pending| matches!(pending, Pending::Sent(..));
+            let Some(Pending::Sent(number, txn)) = site.pending.iter().find(is_sent) else {
+                return false;
+            };
+            let is_old = |guard: &Guard| match guard {
+                Guard::At(key, seen) => key == VIEW && *seen != at,
+                _ => false,
+            };
+            let knows = number.is_none() || site.runs() && site.cut == Cut::No && !site.has_news;
+            knows && txn.guards.iter().any(is_old)
+        };
+        self.sites.iter().position(is_hopeless)
+    }
+
     /// The first answer that is late arrives.
     pub(super) fn answer(&mut self, place: usize) {
         let site = &mut self.sites[place];
@@ -82,6 +101,9 @@ impl World {
         }
         let answer = Arc::make_mut(&mut self.store).apply(txn);
         if answer.applied {
+            if writes(txn, VIEW) {
+                self.view_at = answer.revision;
+            }
             for (place, site) in self.sites.iter_mut().enumerate() {
                 let key = format!("{BEATS}{}", member_name(place));
                 if txn.ops.contains(&Op::Delete(key.clone())) {

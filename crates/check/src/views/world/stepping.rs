@@ -1,12 +1,13 @@
 //! One step of the world: a member is given an input, and what follows is carried out.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use catraca_core::Fence;
-use catraca_group::{Entry, Epoch, Input, Output, PeerMessage, Run, Timer};
+use catraca_group::{Entry, Epoch, Input, Output, PeerMessage, Run, Timer, ViewMessage};
 
 use super::collector::Collector;
-use super::{Action, Fault, Phase, World};
+use super::{Action, Fault, Message, Phase, World};
 use crate::group::setting::member_name;
 use crate::views::model::ViewModel;
 
@@ -63,6 +64,10 @@ impl World {
                 self.step(model, place, Input::Answered(number, result), tell);
             } else if let Some((place, run, is_up)) = self.next_connection() {
                 self.step(model, place, Input::Link(run, is_up), tell);
+            } else if let Some((from, to)) = self.next_outdated() {
+                self.deliver(model, from, to, tell);
+            } else if let Some(place) = self.next_hopeless() {
+                self.commit(place, tell);
             } else {
                 return;
             }
@@ -189,6 +194,33 @@ impl World {
             let channel = self.channels.entry((place, to)).or_default();
             channel.push_back((incarnation, bytes.into()));
         }
+    }
+
+    /// A message that nobody listens to any more, if it is the next one of its channel: of a view that
+    /// is over at its receiver, or about a view that its receiver has heard of.
+    ///
+    /// Whatever happens first, it is ignored, so it arrives at once: the worlds in between would differ
+    /// in nothing that matters.
+    fn next_outdated(&self) -> Option<(usize, usize)> {
+        let is_outdated = |(channel, messages): &(&(usize, usize), &VecDeque<Message>)| {
+            let site = &self.sites[channel.1];
+            let Some(member) = site.member.as_ref().filter(|_| site.runs()) else { return false };
+            let Some((_, bytes)) = messages.front() else { return false };
+            let Some(membership) = member.service().membership() else { return false };
+            let known = membership.record().map_or(Epoch(0), |record| record.epoch);
+            let view = member.service().view().epoch;
+            match postcard::from_bytes::<PeerMessage<'_>>(bytes) {
+                Ok(PeerMessage::View(ViewMessage::Begin { epoch })) => epoch <= known,
+                Ok(PeerMessage::View(
+                    ViewMessage::Report { epoch, .. } | ViewMessage::Table { epoch, .. },
+                )) => epoch < known,
+                Ok(PeerMessage::Step(step)) => {
+                    step.epoch < view || step.epoch == view && membership.active() != Some(view)
+                }
+                _ => false,
+            }
+        };
+        self.channels.iter().find(is_outdated).map(|(&channel, _)| channel)
     }
 
     // Connections.
