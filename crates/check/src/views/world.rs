@@ -5,6 +5,7 @@ mod clients;
 mod collector;
 mod failing;
 mod registry;
+mod sites;
 mod stepping;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,12 +13,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use catraca_core::Fence;
-use catraca_group::registry::{Answer, Revision, Store, Trouble, Txn};
-use catraca_group::{Owner, Run, Time, Timer, View, WholeMember};
+use catraca_group::registry::{Answer, Revision, Store, Trouble};
+use catraca_group::{Owner, Time, WholeMember};
 use smallvec::SmallVec;
 
 use super::model::ViewModel;
 use super::setting::{Failure, Kind};
+use sites::{Cut, Pending, Site, Sites};
 pub(super) use stepping::Effect;
 
 /// So often time may pass whatever else happens meanwhile, until the member that has failed is excluded:
@@ -101,87 +103,13 @@ pub enum Action {
     Recover(usize),
 }
 
-/// A transaction that is under way.
-#[derive(Clone, Debug)]
-enum Pending {
-    /// It has yet to be carried out. The number is gone if nobody waits for the answer.
-    Sent(Option<u64>, Arc<Txn>),
-    /// It was carried out, and the answer has yet to arrive.
-    Answered(u64, Arc<Result<Answer, Trouble>>),
-}
-
-/// The numbers by which answers find what was asked say nothing.
-impl Hash for Pending {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        match self {
-            Pending::Sent(number, txn) => (0, number.is_some(), txn).hash(hasher),
-            Pending::Answered(_, result) => (1, result).hash(hasher),
-        }
-    }
-}
-
-/// Whether a member is cut off from the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Cut {
-    No,
-    /// One more beat is carried out, whose answer comes late.
-    AfterOneBeat,
-    Yes,
-}
-
-/// A machine, and the member that runs there.
-#[derive(Clone)]
-struct Site {
-    member: Option<Arc<WholeMember>>,
-    /// Which run of the member it is: one that was excluded goes on as another.
-    incarnation: u64,
-    is_paused: bool,
-    cut: Cut,
-    timers: BTreeMap<Timer, Time>,
-    valid_until: Time,
-    /// The view that runs there. The member knows it too.
-    view: Option<Arc<View>>,
-    /// With whom it wants connections, and with whom it has them.
-    wanted: Vec<Run>,
-    up: Vec<Run>,
-    /// Whether there is a view that it has not heard of.
-    has_news: bool,
-    pending: VecDeque<Pending>,
-    /// Whether the group goes on without this run.
-    is_excluded: bool,
-}
-
-impl Hash for Site {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (&self.member, self.incarnation, self.is_paused, self.cut).hash(hasher);
-        (&self.timers, self.valid_until, &self.wanted, &self.up).hash(hasher);
-        (self.has_news, &self.pending, self.is_excluded).hash(hasher);
-    }
-}
-
-impl Site {
-    /// Whether the member is there and does something.
-    fn runs(&self) -> bool {
-        self.member.is_some() && !self.is_paused
-    }
-
-    /// Whether it may hear of a view that is new to it.
-    fn can_hear(&self) -> bool {
-        self.runs() && self.has_news && self.cut == Cut::No
-    }
-
-    fn is_late(&self, now: Time) -> bool {
-        self.runs() && self.timers.values().any(|&at| at <= now)
-    }
-}
-
 /// A message on its way: from which run of its sender, and what it says.
 type Message = (u64, Arc<[u8]>);
 
 /// A group at one instant.
 #[derive(Clone)]
 pub struct World {
-    sites: Vec<Site>,
+    sites: Sites,
     store: Arc<Store>,
     /// When the view was written last.
     view_at: Revision,

@@ -6,30 +6,11 @@ use std::sync::Arc;
 use catraca_group::registry::{Revision, Store};
 use catraca_group::{Input, Time};
 
-use super::{Action, Client, Cut, Phase, Site, World};
+use super::{Action, Client, Phase, Sites, World};
 use crate::views::model::ViewModel;
 
 /// When it begins: not at the beginning of time, which members take for 'never'.
 const BEGINNING: Time = Time(1_000_000_000_000);
-
-impl Site {
-    fn empty() -> Self {
-        Site {
-            member: None,
-            incarnation: 0,
-            is_paused: false,
-            cut: Cut::No,
-            timers: BTreeMap::new(),
-            valid_until: Time(0),
-            view: None,
-            wanted: Vec::new(),
-            up: Vec::new(),
-            has_news: false,
-            pending: VecDeque::new(),
-            is_excluded: false,
-        }
-    }
-}
 
 impl World {
     /// The group that the setting describes, in which every member has joined and has heard the last
@@ -42,7 +23,7 @@ impl World {
             owner: None,
         };
         let mut world = World {
-            sites: vec![Site::empty(); setting.members],
+            sites: Sites::empty(setting.members),
             store: Arc::new(Store::default()),
             view_at: Revision(0),
             now: BEGINNING,
@@ -74,6 +55,7 @@ impl World {
         }
         (world.steps, world.idle_steps) = (0, 0);
         (world.failure, world.is_resolved) = (Some(setting.failure), false);
+        world.sites.hash_touched();
         world
     }
 

@@ -96,26 +96,27 @@ impl World {
     }
 
     fn apply(&mut self, txn: &Txn) -> Answer {
-        if txn.is_read() {
-            return Arc::make_mut(&mut self.store).apply(txn);
-        }
         let answer = Arc::make_mut(&mut self.store).apply(txn);
-        if answer.applied {
-            if writes(txn, VIEW) {
-                self.view_at = answer.revision;
-            }
-            for (place, site) in self.sites.iter_mut().enumerate() {
-                let key = format!("{BEATS}{}", member_name(place));
-                if txn.ops.contains(&Op::Delete(key.clone())) {
-                    site.is_excluded = true;
-                    self.is_resolved = true;
-                } else if writes(txn, VIEW) && writes(txn, &key) {
-                    site.is_excluded = false;
-                }
-                // Whoever is not connected to the registry hears when it is.
-                site.has_news |= writes(txn, VIEW) && site.member.is_some();
+        if answer.applied && writes(txn, VIEW) {
+            self.view_at = answer.revision;
+            for place in 0..self.sites.len() {
+                self.note_view(place, txn);
             }
         }
         answer
+    }
+
+    /// There is a new view: takes note of what that is for a member.
+    fn note_view(&mut self, place: usize, txn: &Txn) {
+        let site = &mut self.sites[place];
+        let key = format!("{BEATS}{}", member_name(place));
+        // Whoever is not connected to the registry hears when it is.
+        site.has_news |= site.member.is_some();
+        if writes(txn, &key) {
+            site.is_excluded = false;
+        } else if txn.ops.contains(&Op::Delete(key)) {
+            site.is_excluded = true;
+            self.is_resolved = true;
+        }
     }
 }

@@ -55,6 +55,7 @@ impl World {
             Action::Recover(place) => self.recover(model, place, tell),
         }
         self.settle(model, tell);
+        self.sites.hash_touched();
     }
 
     /// Does whatever follows at once: the registry answers, connections are made and broken.
