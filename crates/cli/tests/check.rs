@@ -84,7 +84,8 @@ fn one_algorithm_is_needed_for_what_belongs_to_one() {
 fn a_group_survives_a_member_that_is_paused_and_the_verdict_says_what_it_covers() {
     let arguments = ["check", "naimi-trehel", "--members", "2", "--fault", "pause:1"];
     let ran = Folder::new().run(&arguments).quietly(0).says("  holds");
-    let ran = ran.says("Explored: 2 clients ask, at the beginning all are idle; one fault (pause:1)");
+    let ran =
+        ran.says("Explored: 2 clients ask, at the beginning all are idle; one fault (pause:1)");
     ran.says("Not explored: clocks of different rates");
 }
 

@@ -8,8 +8,8 @@ use stateright::Property;
 use super::model::ViewModel;
 use super::words::{client_name, client_names};
 use super::world::{Fault, World};
-pub use crate::group::property::{NOTHING_IS_LEFT, ONLY_WAITERS_ENTER};
 use crate::group::property::fence_words;
+pub use crate::group::property::{NOTHING_IS_LEFT, ONLY_WAITERS_ENTER};
 use crate::group::setting::member_name;
 
 /// A member without which the group goes on lets nobody in.

@@ -204,8 +204,7 @@ impl World {
     /// Whether time may pass.
     pub(super) fn may_pass(&self, model: &ViewModel) -> bool {
         let is_free = self.steps < FREE_STEPS && !self.is_resolved;
-        self.failure.is_none()
-            && (is_free || self.idle_steps < MOST_STEPS && self.is_stuck(model))
+        self.failure.is_none() && (is_free || self.idle_steps < MOST_STEPS && self.is_stuck(model))
     }
 
     /// Whether nothing can happen but what clients do, or a member that is there again.

@@ -36,12 +36,7 @@ impl World {
     }
 
     /// The client behind a session of a member.
-    pub(super) fn client_of(
-        &self,
-        model: &ViewModel,
-        place: usize,
-        owner: Owner,
-    ) -> Option<usize> {
+    pub(super) fn client_of(&self, model: &ViewModel, place: usize, owner: Owner) -> Option<usize> {
         let per_member = model.setting.clients;
         let clients = place * per_member..(place + 1) * per_member;
         clients.into_iter().find(|&client| self.clients[client].owner == Some(owner))
