@@ -18,7 +18,7 @@
 //!
 //! let report = check(&setting.mutated("valid-for-ever")?, &Limits::default(), &mut |_| {})?;
 //! let Verdict::Violated(violation) = report.verdict else { unreachable!() };
-//! assert_eq!(violation.property, property::MUTUAL_EXCLUSION);
+//! assert_eq!(violation.property, property::EXCLUDED_LET_NOBODY_IN);
 //! # Ok::<(), catraca_check::views::SettingError>(())
 //! ```
 //!
@@ -30,21 +30,30 @@
 //! not is the one that fails. Clocks of different rates are not explored: the simulator's swarm draws
 //! them.
 //!
-//! **Time stands still until something fails.** Until then every step of time would only renew the leases.
-//! Afterwards it may pass at any moment, [`FREE_STEPS`] times. When nothing else can happen and somebody
-//! waits, it passes on, up to [`MOST_STEPS`] times in all; whoever still waits then waits for ever.
+//! **Time stands still unless it matters.** Until something fails, every step of time would only renew the
+//! leases. Afterwards it may pass at any moment, [`FREE_STEPS`] times, until the member is excluded; while a
+//! member that crashed is in the view, nothing follows from a step of time until its lease has run out or a
+//! client of it doubts, so time passes up to there at once. When nothing else can happen and somebody waits
+//! whom nobody is in the way of, it passes on, up to [`MOST_STEPS`] times; whoever still waits then waits
+//! for ever.
 //!
 //! **The registry** carries out beats and reads at once, and a proposal to change the view at any later
 //! moment. Of a member that is cut off from it, one last beat is carried out whose answer comes at any
-//! later moment. Each member hears of a new view at any later moment, or when time passes.
+//! later moment. Each member hears of a new view at any later moment, or when time passes. A proposal that
+//! can never be carried out, because there is another view since of which its member has heard, is turned
+//! down at once: the member learns nothing from it, and proposes again only after time has passed.
 //!
 //! **Messages** between two members keep their order and arrive at any later moment, also those of a
-//! member that has crashed. Connections come and go at once: a crash is noticed by them, a pause is not.
+//! member that has crashed. Messages to whoever has heard of a later view, or has stopped the view that
+//! they belong to, are delivered as soon as they are the next of their channel: a view that is over
+//! somewhere does not run there again, so they are ignored whenever they arrive. Connections come and go at
+//! once: a crash is noticed by them, a pause is not.
 //!
 //! **Clients** hear at once what their member says, and trust it for as long as it says: they ask anew
 //! in every step of time. The clients of a paused member do nothing, and trust what they were told.
 //!
-//! **Only one member fails, and only once.** What several do at a time is left to the swarm.
+//! **Only one member fails, and only once.** What several do at a time is left to the swarm, and so are
+//! links between members that are cut, reads that are answered late, and members that leave in order.
 
 mod model;
 pub mod mutants;

@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use catraca_algorithms::SpecError;
 use catraca_group::{
-    Acquire, Lease, Member, Namespace, Refusal, Settings, Time, Turns, USUAL_DETECTOR,
-    VIEW_MUTANTS, View, Wait, WholeMember,
+    Acquire, Lease, Member, Namespace, Settings, Time, Turns, USUAL_DETECTOR, VIEW_MUTANTS, View,
+    Wait, WholeMember,
 };
 
 use crate::group;
@@ -142,18 +141,6 @@ pub enum SettingError {
     /// There is no such mutant.
     #[error("there is no broken rule of views '{0}'; there are {1}")]
     UnknownMutant(String, String),
-}
-
-impl From<SpecError> for SettingError {
-    fn from(error: SpecError) -> Self {
-        SettingError::Group(error.into())
-    }
-}
-
-impl From<Refusal> for SettingError {
-    fn from(why: Refusal) -> Self {
-        SettingError::Group(group::SettingError::Refused(why))
-    }
 }
 
 impl Setting {

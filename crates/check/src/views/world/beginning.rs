@@ -73,7 +73,6 @@ impl World {
     }
 }
 
-/// Whether every member of a group that has begun runs the same view, for tests.
 #[cfg(test)]
 mod tests {
     use super::*;

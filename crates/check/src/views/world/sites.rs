@@ -103,7 +103,8 @@ impl Site {
 }
 
 /// All machines. Worlds share those that a step did not touch, and the hashes of them: a member is large,
-/// and most steps touch one.
+/// and most steps touch one. That two different machines have the same hash is as improbable as it is of
+/// whole worlds.
 #[derive(Clone)]
 pub(super) struct Sites(SmallVec<[(Arc<Site>, Option<u64>); 4]>);
 
