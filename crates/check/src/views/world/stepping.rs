@@ -143,10 +143,8 @@ impl World {
             Output::Answer(to, number, answer) => {
                 driver.post(driver.name(to), &PeerMessage::Answer { epoch, number, answer });
             }
-            Output::View(run, message) => {
-                if self.is_there(&run) {
-                    driver.post(run.name, &PeerMessage::View(message));
-                }
+            Output::View(run, message) if self.is_there(&run) => {
+                driver.post(run.name, &PeerMessage::View(message));
             }
             Output::Transaction(number, txn) => self.submit(place, number, txn, tell),
             Output::Peers(entries) => {
@@ -168,7 +166,8 @@ impl World {
                 driver.valid_until = catraca_group::Time(0);
                 self.renumber(place);
             }
-            // Nobody leaves in order here, no detector runs, and the program itself asks for nothing.
+            // Nobody leaves in order here, no detector runs, the program itself asks for nothing, and
+            // what is meant for a run that is gone is lost.
             _ => {}
         }
     }
