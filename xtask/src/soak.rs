@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
-use catraca_check::{Options, Verdict, check};
+use catraca_check::views::{self as changing, Failure, Kind};
+use catraca_check::{Limits, Options, Verdict, check};
 use catraca_core::{NodeId, Start};
 use catraca_sim::{Hooks, Random, Scenario, Violation, members, run, views};
 
@@ -15,6 +16,8 @@ use crate::shell;
 
 /// Explorations stop at so many bytes of memory, and say how far they got.
 const MOST_MEMORY: u64 = 12 << 30;
+/// Explorations of groups whose members fail stop at so many states: some minutes each.
+const MOST_CHANGES: u64 = 5_000_000;
 
 pub(crate) fn all(minutes: u64) -> Result<()> {
     shell::run(&format!("cargo run --quiet --release --package xtask -- explore {minutes}"))
@@ -23,6 +26,7 @@ pub(crate) fn all(minutes: u64) -> Result<()> {
 pub(crate) fn explore(minutes: u64) -> Result<()> {
     explore_groups()?;
     seeded_groups()?;
+    explore_changes()?;
     seeded_runs(Duration::from_secs(minutes * 60))
 }
 
@@ -69,6 +73,55 @@ fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
         spec.algorithm,
         spec.nodes,
         requests,
+        report.states,
+        report.depth,
+        report.elapsed.as_secs_f64()
+    );
+    Ok(())
+}
+
+/// Groups of three whose members fail: everybody asks, and whoever fails may be any of them.
+fn explore_changes() -> Result<()> {
+    println!(
+        "{:<20} {:<8} {:>13} {:>6} {:>8}  verdict",
+        "algorithm", "fault", "states", "depth", "seconds"
+    );
+    let algorithms = [
+        ("naimi-trehel", 1),
+        ("suzuki-kasami", 1),
+        ("ricart-agrawala", 1),
+        ("maekawa", 1),
+        ("bouabdallah-laforest", 1),
+        ("raymond-k", 2),
+    ];
+    for (algorithm, permits) in algorithms {
+        for kind in [Kind::Crash, Kind::Cut, Kind::Pause, Kind::Restart] {
+            let setting = changing::Setting::new(algorithm, Failure::of_any(kind));
+            explore_change(&changing::Setting { permits, ..setting })?;
+        }
+    }
+    Ok(())
+}
+
+fn explore_change(setting: &changing::Setting) -> Result<()> {
+    let limits = Limits {
+        memory_limit: Some(MOST_MEMORY),
+        state_limit: Some(MOST_CHANGES),
+        ..Limits::default()
+    };
+    let report = changing::check(setting, &limits, &mut |_| {})?;
+    let changing::Setting { algorithm, failure, .. } = setting;
+    let verdict = match &report.verdict {
+        Verdict::Holds => "holds",
+        Verdict::OutOfMemory { .. } | Verdict::TooManyStates { .. } => "holds as far as explored",
+        Verdict::Violated(it) => {
+            bail!("{algorithm} under {failure} breaks '{}': {}", it.property, it.what)
+        }
+        Verdict::TooLarge { .. } | Verdict::Interrupted => "cut short",
+    };
+    println!(
+        "{algorithm:<20} {:<8} {:>13} {:>6} {:>8.1}  {verdict}",
+        failure.to_string(),
         report.states,
         report.depth,
         report.elapsed.as_secs_f64()

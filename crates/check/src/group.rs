@@ -44,7 +44,7 @@
 mod model;
 pub mod mutants;
 pub mod property;
-mod setting;
+pub(crate) mod setting;
 mod words;
 mod world;
 

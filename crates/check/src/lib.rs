@@ -26,6 +26,7 @@
 //!
 //! [`group`] explores whole members in the same way, the values that the daemon steps, with the clients
 //! of each: what stands between a client and an algorithm, which alone knows one requester per node.
+//! [`views`] explores groups of them that change: with leases, a registry, and a member that fails.
 //!
 //! # Decisions
 //!
@@ -83,6 +84,7 @@ mod model;
 mod network;
 mod property;
 mod search;
+pub mod views;
 mod world;
 
 pub use claims::Claims;

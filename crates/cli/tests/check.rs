@@ -79,3 +79,38 @@ fn one_algorithm_is_needed_for_what_belongs_to_one() {
     let arguments = ["check", "all", "--mutant", "no-tie-break"];
     Folder::new().run(&arguments).refused(&["--mutant needs one algorithm, not 'all'"]);
 }
+
+#[test]
+fn a_group_survives_a_member_that_is_paused_and_the_verdict_says_what_it_covers() {
+    let arguments = ["check", "naimi-trehel", "--members", "2", "--fault", "pause:1"];
+    let ran = Folder::new().run(&arguments).quietly(0).says("  holds");
+    let ran =
+        ran.says("Explored: 2 clients ask, at the beginning all are idle; one fault (pause:1)");
+    ran.says("Not explored: clocks of different rates");
+}
+
+#[test]
+fn a_broken_rule_of_views_is_told_in_words() {
+    let arguments = "check naimi-trehel --members 2 --fault pause:1 --mutant valid-for-ever";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let ran = Folder::new().run(&arguments).quietly(3).says("VIOLATED: ");
+    ran.says("  B is paused\n").says("  a third of a lease passes\n");
+}
+
+#[test]
+fn a_fault_that_cannot_be_explored_is_refused() {
+    for (arguments, words) in [
+        ("--members 3 --fault burn", "'burn' is no fault: say crash, restart, pause or cut"),
+        ("--members 3 --fault crash:3", "there is no member 3 that could fail"),
+        ("--members 1 --fault crash", "there are 1 members in a group that changes; say 2 to 5"),
+        ("--members 3 --fault crash --mutant none", "there is no broken rule of views 'none'"),
+        ("--members 3 --fault crash --next-view same", "cannot be used with"),
+        ("--members 3 --fault crash --cancels 1", "cannot be used with"),
+        ("--members 3 --askers 2", "--fault <FAULT>"),
+        ("--fault crash", "--members <N>"),
+    ] {
+        let arguments: Vec<&str> =
+            ["check", "naimi-trehel"].into_iter().chain(arguments.split(' ')).collect();
+        Folder::new().run(&arguments).refused(&[words]);
+    }
+}

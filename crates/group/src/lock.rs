@@ -13,6 +13,7 @@ mod sets;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use core::hash::{Hash, Hasher};
 
 use catraca_core::{Claim, Fence};
 use smallvec::SmallVec;
@@ -50,19 +51,33 @@ pub(crate) struct Asker {
 }
 
 /// Somebody who waits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     pub(crate) asker: Asker,
     pub(crate) since: Time,
 }
 
+/// Since when somebody waits is shown, and decides nothing.
+impl Hash for Waiter {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.asker.hash(hasher);
+    }
+}
+
 /// Somebody who is inside: an entry of the table of holds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub(crate) ticket: Ticket,
     pub(crate) asker: Asker,
     pub(crate) since: Time,
     pub(crate) fence: Fence,
+}
+
+/// Since when somebody is inside is shown, and decides nothing.
+impl Hash for Hold {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.ticket, &self.asker, self.fence).hash(hasher);
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

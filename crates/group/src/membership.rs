@@ -23,6 +23,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use catraca_algorithms::hi_adsd;
@@ -45,7 +46,7 @@ use crate::view::{Epoch, Member, Namespace, View, stable_hash};
 const MOST_HISTORY: usize = 32;
 
 /// What members say to each other about views.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ViewMessage {
     /// There is a view with this number.
     Begin {
@@ -169,7 +170,7 @@ enum Standing {
 struct Heard {
     at: Revision,
     since: Time,
-    unreached: Vec<String>,
+    unreached: Vec<Run>,
 }
 
 /// What a transaction is for.
@@ -271,6 +272,24 @@ impl Leaving {
     /// Whether this run of the member does not come back.
     pub fn is_final(self) -> bool {
         self > Leaving::ForNow
+    }
+}
+
+/// Two are the same if they would do the same. What is kept for operators does not matter, nor do the
+/// numbers by which answers find what was asked.
+impl Hash for Membership {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.incarnation, &self.standing, self.revision, self.is_unreadable).hash(hasher);
+        (&self.view, &self.roster, &self.beats, self.answered_at).hash(hasher);
+        for ask in self.asks.values() {
+            ask.hash(hasher);
+        }
+        (self.asks.len(), self.proposal.is_some()).hash(hasher);
+        (self.retry_at, self.read_at, self.beat_at, self.last_beat).hash(hasher);
+        (self.valid_until, self.has_lapsed, &self.links, &self.awaited).hash(hasher);
+        (self.active, self.begun, &self.change, &self.early).hash(hasher);
+        (&self.wish, self.leaving, self.was_asked_to_leave, self.was_registered).hash(hasher);
+        self.wake_at.hash(hasher);
     }
 }
 

@@ -11,6 +11,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
@@ -221,13 +222,20 @@ pub enum Word {
 }
 
 /// The registry as a value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Store {
     revision: Revision,
     items: BTreeMap<String, Item>,
     /// The last changes, in order, and up to which revision older ones are forgotten.
     recent: VecDeque<(Revision, String)>,
     forgotten: Revision,
+}
+
+/// What is remembered for those who watch decides nothing.
+impl Hash for Store {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.revision, &self.items).hash(hasher);
+    }
 }
 
 impl Store {

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use core::num::NonZeroU64;
 
 use catraca_core::{Claim, Fence};
@@ -63,7 +64,7 @@ impl Origin {
 }
 
 /// How far a request is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The member does not grant locks yet.
     Queued,
@@ -71,6 +72,16 @@ pub(crate) enum State {
     Waiting(Place),
     /// It has all of its parts, since then.
     Held(Time),
+}
+
+/// Since when something is held is shown, and decides nothing.
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        core::mem::discriminant(self).hash(hasher);
+        if let State::Waiting(place) = self {
+            place.hash(hasher);
+        }
+    }
 }
 
 /// What one instance guards of a request.

@@ -316,13 +316,17 @@ impl Service {
     }
 }
 
-/// Two services are the same if they would do the same; times do not matter.
+/// Two services are the same if they would do the same. Times do not matter, but those of leases.
 impl Hash for Service {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.phase.hash(hasher);
         self.peers.hash(hasher);
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
+        if let Some(views) = &self.views {
+            // The view of an epoch is not the same in every run.
+            (views, self.view.me, &self.view.members).hash(hasher);
+        }
         for (owner, session) in &self.sessions {
             (owner, &session.requests).hash(hasher);
         }

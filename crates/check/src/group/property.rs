@@ -212,7 +212,7 @@ fn words(fault: &Fault, model: &MemberModel) -> String {
 }
 
 /// A fence by its parts: epoch, number and hand-overs.
-pub(super) fn fence_words(fence: Fence) -> String {
+pub(crate) fn fence_words(fence: Fence) -> String {
     let (epoch, number, handovers) = unpack_fence(fence);
     format!("{epoch}.{number}.{handovers}")
 }

@@ -112,7 +112,7 @@ impl Setting {
     }
 
     /// Whether such a group can be explored.
-    pub(super) fn check(&self) -> Result<(), SettingError> {
+    pub(crate) fn check(&self) -> Result<(), SettingError> {
         let counts = [
             (self.members, "members", MOST_MEMBERS),
             (self.clients, "clients of a member", MOST_CLIENTS),
@@ -217,6 +217,6 @@ impl Setting {
 }
 
 /// A to Z.
-pub(super) fn member_name(member: usize) -> String {
+pub(crate) fn member_name(member: usize) -> String {
     char::from(b'A' + member as u8).to_string()
 }

@@ -1,5 +1,6 @@
 //! `catraca check`: explores every interleaving.
 
+mod faults;
 mod group;
 mod members;
 
@@ -28,6 +29,7 @@ Examples:
   catraca check ricart-agrawala --requests 1
   catraca check raymond-k --k 2 --crashes 1 --requests 1
   catraca check naimi-trehel --members 2 --clients 2 --next-view without:1
+  catraca check naimi-trehel --members 3 --askers 2 --fault pause:1
   catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg";
 
 /// Explores every interleaving of a small group and says whether anything can go wrong.

@@ -253,7 +253,7 @@ impl Membership {
         Beat {
             incarnation: self.incarnation,
             number: self.last_beat,
-            unreached: unreached.map(|(run, _)| run.name.clone()).collect(),
+            unreached: unreached.map(|(run, _)| run.clone()).collect(),
         }
     }
 
@@ -435,9 +435,10 @@ impl Membership {
         let (_, record) = self.view.as_ref()?;
         let staying: Vec<&Entry> =
             record.members.iter().filter(|entry| !entry.is_leaving).collect();
+        // Whoever has not reached an earlier run of a member says nothing about the present one.
         let complains = |one: &Entry, of: &Entry| {
             let heard = self.beats.get(&one.member.name);
-            heard.is_some_and(|heard| heard.unreached.contains(&of.member.name))
+            heard.is_some_and(|heard| heard.unreached.contains(&of.run()))
         };
         let kept =
             largest_connected(staying.len(), |one, other| complains(staying[one], staying[other]));

@@ -19,7 +19,7 @@ pub(crate) const ROSTER: &str = "members";
 /// What the keys of beats begin with.
 const BEATS: &str = "beat/";
 /// The form in which values are written. It changes when their types do.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 
 /// The key of a member's beat.
 pub(crate) fn beat_key(name: &str) -> String {
@@ -180,7 +180,7 @@ pub struct Beat {
     /// Beats differ, so that each of them is a change.
     pub number: u64,
     /// The members that it has not reached for the length of a lease.
-    pub unreached: Vec<String>,
+    pub unreached: Vec<Run>,
 }
 
 /// A value as the registry keeps it.
@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_value_of_another_form_is_not_read() {
-        let beat = Beat { incarnation: 1, number: 2, unreached: vec!["b".to_string()] };
+        let other = Run { name: "b".to_string(), incarnation: 3 };
+        let beat = Beat { incarnation: 1, number: 2, unreached: vec![other] };
         let mut bytes = encode(&beat);
         assert_eq!(decode(&bytes), Some(beat));
         bytes[0] = 9;

@@ -459,3 +459,16 @@ fn a_registry_that_was_away_for_long_costs_nobody_its_place() {
     let lost = |past: &Past| past.cause.contains("did not renew");
     assert!(!group.sites[0].membership.history().any(lost));
 }
+
+#[test]
+fn whoever_has_not_reached_an_earlier_run_says_nothing_about_the_present_one() {
+    let mut group = Group::of(2);
+    let (a, b) = (group.sites[0].membership.run(), group.sites[1].membership.run());
+    for (incarnation, must_leave) in [(b.incarnation - 1, false), (b.incarnation, true)] {
+        let unreached = vec![Run { incarnation, ..b.clone() }];
+        let beat = Beat { incarnation: a.incarnation, number: 99, unreached };
+        group.store.apply(&Txn::default().put(beat_key(&a.name), record::encode(&beat)));
+        group.input(1, |membership, now, out| membership.changed(now, out));
+        assert_eq!(group.sites[1].told.contains(&Directive::MustLeave), must_leave);
+    }
+}

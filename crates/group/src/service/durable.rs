@@ -14,6 +14,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 
 use catraca_core::Claim;
 
@@ -47,6 +48,17 @@ pub(super) struct Durables {
     pub(super) timer: Option<Time>,
 }
 
+/// What is under way in the registry is told by what was asked there; times do not matter.
+impl Hash for Durables {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        for (id, Entry { request, stage, .. }) in &self.entries {
+            (id, request, stage).hash(hasher);
+        }
+        (&self.pending, &self.unseen, self.released, self.timer.is_some()).hash(hasher);
+        self.asks.keys().for_each(|number| number.hash(hasher));
+    }
+}
+
 /// A durable hold, or a request for one.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -68,7 +80,7 @@ impl Entry {
 }
 
 /// How far a durable hold is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
     /// For its locks.
     Waiting,

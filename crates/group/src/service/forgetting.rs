@@ -15,7 +15,7 @@ use crate::time::Time;
 pub const USUAL_IDLE_NAMES: usize = 100_000;
 
 /// When names are forgotten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Forgetting {
     most_idle: usize,
     /// Not before then: a view is not made for it more often than once in the length of a lease.

@@ -30,7 +30,7 @@ const MOST_KEPT: usize = 16 << 20;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What belongs to a member whose group changes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Views {
     pub(super) membership: Membership,
     /// Messages of views that have not begun here, as bytes.
@@ -44,7 +44,7 @@ pub(super) struct Views {
 }
 
 /// A member that is about to leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Departure {
     how: Leaving,
     /// Until then whoever is inside may finish.

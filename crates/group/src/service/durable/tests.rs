@@ -18,7 +18,7 @@ use crate::session::Who;
 use crate::turns::Turns;
 use crate::view::{Member, Namespace, View};
 use crate::wait::Wait;
-use crate::{Notice, Query, detector};
+use crate::{Notice, Query};
 
 const STEP: Duration = Duration::from_millis(20);
 /// How many names that nobody uses a member keeps.
