@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catraca_client::{Connection, DEFAULT_ADDRESS, Line, LineKey, Pages, Query};
+use catraca_client::{Connection, DEFAULT_ADDRESS, DurableLine, Line, LineKey, Pages, Query};
 use serde_json::json;
 
 use crate::Outcome;
@@ -219,16 +219,31 @@ fn cells(line: &Line) -> Vec<String> {
         0 => "holds".to_string(),
         place => format!("waits {place}"),
     };
+    let (who, pid, millis) = match &line.durable {
+        Some(durable) => {
+            let note = if durable.note.is_empty() { "" } else { ": " };
+            let who = format!("{}{note}{} (durable)", durable.owner, durable.note);
+            (who, "-".to_string(), age(durable, line.millis))
+        }
+        None => (line.label.clone(), line.pid.to_string(), line.millis),
+    };
     vec![
         name,
         place,
-        printable(&line.label),
-        line.pid.to_string(),
+        printable(&who),
+        pid,
         printable(&line.host),
         key.node.clone(),
-        lasting(line.millis),
+        lasting(millis),
         line.fence.map_or("-".to_string(), |fence| fence.to_string()),
     ]
+}
+
+/// For how long a durable hold has been held: longer than at the node where it is now. Of somebody who
+/// waits for one, for how long it has waited.
+fn age(durable: &DurableLine, waited: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis() as u64);
+    if durable.unix_millis == 0 { waited } else { now.saturating_sub(durable.unix_millis) }
 }
 
 /// What a client says of itself, without what would confuse a terminal.
