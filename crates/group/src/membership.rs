@@ -170,6 +170,8 @@ enum Standing {
 struct Heard {
     at: Revision,
     since: Time,
+    /// When a beat was last seen to be new, while the registry answered.
+    moved: Time,
     unreached: Vec<Run>,
 }
 

@@ -181,7 +181,7 @@ enum Asking {
 #[derive(Clone, Debug)]
 pub struct Service {
     view: Arc<View>,
-    /// Which run of the member this is.
+    /// Which run of the process this is: sessions belong to it.
     incarnation: u64,
     /// The program that runs the member, as lists show it.
     program: Who,
@@ -277,11 +277,6 @@ impl Service {
     /// The view.
     pub fn view(&self) -> &Arc<View> {
         &self.view
-    }
-
-    /// Which run of the member this is.
-    pub fn incarnation(&self) -> u64 {
-        self.incarnation
     }
 
     /// The session that was opened last, if it is open.

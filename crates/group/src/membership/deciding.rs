@@ -62,8 +62,14 @@ impl Membership {
         for (name, _, at, beat) in beats(&answer.state) {
             let known = before.get(name).filter(|heard| heard.at == at && !was_away);
             let since = known.map_or(now, |heard| heard.since);
+            let moved = match before.get(name) {
+                // Nobody can say when that was.
+                earlier if was_away => earlier.map_or(Time(0), |heard| heard.moved),
+                Some(earlier) if earlier.at == at => earlier.moved,
+                _ => now,
+            };
             let unreached = beat.map_or_else(Vec::new, |beat: Beat| beat.unreached);
-            self.beats.insert(name.into(), Heard { at, since, unreached });
+            self.beats.insert(name.into(), Heard { at, since, moved, unreached });
         }
     }
 
@@ -269,7 +275,7 @@ impl Membership {
             Standing::Inside(born) => self
                 .parting(born)
                 .or_else(|| self.exclusion(now))
-                .or_else(|| self.marking())
+                .or_else(|| self.marking(now))
                 .or_else(|| self.renewal(born, now))
                 .map(proposed),
         };
@@ -430,15 +436,17 @@ impl Membership {
         })
     }
 
-    /// Asks those to leave who do not reach all of the others.
-    fn marking(&self) -> Option<Txn> {
+    /// Asks those to leave who do not reach all of the others. Only members count that have been heard
+    /// lately: one that is lost is excluded, and nobody has to go because of it.
+    fn marking(&self, now: Time) -> Option<Txn> {
         let (_, record) = self.view.as_ref()?;
         let staying: Vec<&Entry> =
             record.members.iter().filter(|entry| !entry.is_leaving).collect();
         // Whoever has not reached an earlier run of a member says nothing about the present one.
         let complains = |one: &Entry, of: &Entry| {
-            let heard = self.beats.get(&one.member.name);
-            heard.is_some_and(|heard| heard.unreached.contains(&of.run()))
+            let lately = |heard: &&Heard| now < heard.moved + self.settings.lease.ttl / 2;
+            let heard = |entry: &Entry| self.beats.get(&entry.member.name).filter(lately);
+            heard(of).and(heard(one)).is_some_and(|heard| heard.unreached.contains(&of.run()))
         };
         let kept =
             largest_connected(staying.len(), |one, other| complains(staying[one], staying[other]));

@@ -157,7 +157,7 @@ impl Group {
 
     fn run_of(&self, site: usize) -> Option<Run> {
         let member = self.sites[site].member.as_ref()?;
-        Some(Run { name: name(site), incarnation: member.service().incarnation() })
+        member.service().membership().map(|membership| membership.run())
     }
 
     /// Gives a member an input, and lets everything happen that follows.
