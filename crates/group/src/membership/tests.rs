@@ -472,3 +472,23 @@ fn whoever_has_not_reached_an_earlier_run_says_nothing_about_the_present_one() {
         assert_eq!(group.sites[1].told.contains(&Directive::MustLeave), must_leave);
     }
 }
+
+#[test]
+fn a_member_that_is_lost_while_the_registry_is_away_makes_nobody_else_leave() {
+    let mut group = Group::of(3);
+    let runs = [group.sites[1].membership.run(), group.sites[2].membership.run()];
+    group.sites[0].is_running = false;
+    // Both of the others notice, and complain of it in their beats before it is excluded: the registry
+    // does not answer for a while, so everybody counts from the top.
+    let lost = group.sites[0].membership.run();
+    for other in [1, 2] {
+        group.input(other, |membership, now, out| membership.link(&lost, false, now, out));
+    }
+    group.deaf.extend([1, 2]);
+    group.pass(Duration::from_millis(3500));
+    group.deaf.clear();
+    group.pass(Duration::from_secs(8));
+    assert_eq!(group.members(1), ["b", "c"]);
+    assert_eq!([group.sites[1].membership.run(), group.sites[2].membership.run()], runs);
+    assert!(group.is_active(1) && group.is_active(2));
+}

@@ -265,7 +265,7 @@ impl World {
     fn renumber(&mut self, place: usize) {
         let site = &mut self.sites[place];
         let Some(member) = &site.member else { return };
-        site.incarnation = member.service().incarnation();
+        site.incarnation = member.service().membership().map_or(0, |it| it.run().incarnation);
         site.up.clear();
         site.pending.retain(|pending| matches!(pending, super::Pending::Sent(..)));
         self.channels.retain(|&(_, to), _| to != place);
