@@ -2,6 +2,7 @@
 //! clients saw.
 
 mod client;
+mod durable;
 mod enclosure;
 mod fault;
 mod history;

@@ -1,7 +1,7 @@
 //! A client: a process of its own, which asks, holds, releases, and writes down what it saw.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use catraca_sim::Random;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::durable::Keeper;
 use super::history::{Event, NO_REQUEST, Writer};
 use super::workload::{Request, Workload};
 
@@ -39,6 +40,9 @@ pub(crate) struct ClientOptions {
     /// How many ask side by side
     #[arg(long)]
     workers: usize,
+    /// Keeps durable holds instead, by this binary
+    #[arg(long)]
+    durable: Option<PathBuf>,
 }
 
 /// Works until its input ends; then asks for everything once more, and ends.
@@ -49,8 +53,45 @@ pub(crate) fn run(options: &ClientOptions) -> Result<()> {
 
 async fn work(options: &ClientOptions) -> Result<()> {
     let log = Arc::new(Writer::create(&options.log)?);
-    let workload = Workload::of(&options.algorithm)?;
     let finish = end_of_input();
+    match &options.durable {
+        None => ask_for_locks(options, &log, &finish).await?,
+        Some(catraca) => keep_durable_holds(options, catraca, &log, &finish).await?,
+    }
+    log.happened(NO_REQUEST, Event::Done)
+}
+
+async fn keep_durable_holds(
+    options: &ClientOptions,
+    catraca: &Path,
+    log: &Arc<Writer>,
+    finish: &watch::Receiver<bool>,
+) -> Result<()> {
+    let mut keepers = tokio::task::JoinSet::new();
+    for number in 0..options.workers {
+        let seed = options.seed.wrapping_mul(1_000).wrapping_add(number as u64);
+        let keeper = Keeper {
+            log: Arc::clone(log),
+            catraca: catraca.to_path_buf(),
+            nodes: options.node.join(","),
+            owner: format!("keeper-{seed}"),
+            random: Random::new(seed),
+            finish: finish.clone(),
+        };
+        keepers.spawn_blocking(|| keeper.work());
+    }
+    while let Some(ended) = keepers.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+async fn ask_for_locks(
+    options: &ClientOptions,
+    log: &Arc<Writer>,
+    finish: &watch::Receiver<bool>,
+) -> Result<()> {
+    let workload = Workload::of(&options.algorithm)?;
     let mut workers = tokio::task::JoinSet::new();
     for number in 0..options.workers {
         let mut nodes = options.node.clone();
@@ -58,7 +99,7 @@ async fn work(options: &ClientOptions) -> Result<()> {
         nodes.rotate_left(number % count);
         let seed = options.seed.wrapping_mul(1_000).wrapping_add(number as u64);
         let worker = Worker {
-            log: Arc::clone(&log),
+            log: Arc::clone(log),
             nodes,
             ttl: Duration::from_millis(options.ttl),
             workload: workload.clone(),
@@ -72,11 +113,11 @@ async fn work(options: &ClientOptions) -> Result<()> {
     while let Some(ended) = workers.join_next().await {
         ended??;
     }
-    log.happened(NO_REQUEST, Event::Done)
+    Ok(())
 }
 
 /// Becomes true when standard input ends.
-pub(crate) fn end_of_input() -> watch::Receiver<bool> {
+fn end_of_input() -> watch::Receiver<bool> {
     let (ended, has_ended) = watch::channel(false);
     std::thread::spawn(move || {
         let mut bytes = [0; 64];
@@ -118,7 +159,10 @@ impl Worker {
             let _ = timeout(SILENCE, client.close()).await;
         }
         for request in self.workload.all() {
-            self.is_served(&request).await?;
+            if !self.is_served(&request).await? {
+                // One is enough: the others would take as long again.
+                break;
+            }
         }
         Ok(())
     }
@@ -201,20 +245,25 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks until it is served, or until that takes too long.
-    async fn is_served(&mut self, wanted: &Request) -> Result<()> {
+    /// Asks until it is served, or until that takes too long. Whether it was.
+    async fn is_served(&mut self, wanted: &Request) -> Result<bool> {
         let request = self.log.asked(wanted.permits, &wanted.names)?;
+        self.log.happened(request, Event::Insisted)?;
         let end = clock::now() + SERVED_WITHIN;
         let mut why = String::from("no node answers");
         loop {
             let left = end.since(clock::now());
             if left.is_zero() {
-                return self.refused(request, &why);
+                self.refused(request, &why)?;
+                return Ok(false);
             }
             let Some(client) = self.connect().await else { continue };
             let asked = client.lock_all(wanted.names.clone()).permits(wanted.permits).within(left);
             match timeout(left, asked).await {
-                Ok(Ok(guard)) => return self.hold(request, guard, Duration::ZERO).await,
+                Ok(Ok(guard)) => {
+                    self.hold(request, guard, Duration::ZERO).await?;
+                    return Ok(true);
+                }
                 Ok(Err(error)) => why = error.to_string(),
                 Err(_) => why = String::from("no answer"),
             }

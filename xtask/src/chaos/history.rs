@@ -25,6 +25,8 @@ pub(crate) const NO_REQUEST: u64 = u64::MAX;
 pub(crate) enum Event {
     /// Places in these names were asked for.
     Asked { permits: u32, names: Vec<String> },
+    /// All faults are over: this request has to be served.
+    Insisted,
     /// They were granted, with a fence for each name, and are certain until then. A durable hold is
     /// granted again, with the same fences, when it is asked for again.
     Granted { until: Time, fences: Vec<u64> },
@@ -61,6 +63,7 @@ impl fmt::Display for Record {
             }
             Event::Renewed { until } => write!(f, "renewed {}", until.0),
             Event::Lost { until, why } => write!(f, "lost {} {why}", until.0),
+            Event::Insisted => f.write_str("insisted"),
             Event::Releasing => f.write_str("releasing"),
             Event::Released => f.write_str("released"),
             Event::Refused { why } => write!(f, "refused {why}"),
@@ -94,6 +97,7 @@ fn read(words: &mut SplitWhitespace<'_>) -> Result<Record> {
         }
         "renewed" => Event::Renewed { until: Time(number(words)?) },
         "lost" => Event::Lost { until: Time(number(words)?), why: rest(words) },
+        "insisted" => Event::Insisted,
         "releasing" => Event::Releasing,
         "released" => Event::Released,
         "refused" => Event::Refused { why: rest(words) },
@@ -183,6 +187,7 @@ mod tests {
         let why = "the node did not answer".to_string();
         let events = [
             Event::Asked { permits: 2, names },
+            Event::Insisted,
             Event::Granted { until: Time(9), fences: vec![3, u64::MAX] },
             Event::Renewed { until: NEVER },
             Event::Lost { until: Time(7), why: why.clone() },

@@ -237,6 +237,12 @@ fn requests<'a>(
                 }
                 Some(_) => {}
             },
+            Event::Lost { why, .. } if open.is_durable => {
+                let names = open.names.join(" ");
+                let what = format!("{} has lost a durable hold of {names}: {why}", history.client);
+                let requests = vec![(number, record.request)];
+                violations.push(Violation { rule: Rule::DurableStays, what, at, requests });
+            }
             Event::Renewed { until } | Event::Lost { until, .. } => open.believes(at, *until),
             Event::Releasing => {
                 open.ends(at);

@@ -198,7 +198,10 @@ mod tests {
     #[test]
     fn faults_of_the_other_registry_are_refused_and_not_drawn() {
         assert_eq!(options("chaos --faults etcd-kill").unwrap().kinds(), Err(Kind::EtcdKill));
-        assert_eq!(options("chaos --faults disk --registry etcd").unwrap().kinds(), Err(Kind::Disk));
+        assert_eq!(
+            options("chaos --faults disk --registry etcd").unwrap().kinds(),
+            Err(Kind::Disk)
+        );
         let embedded = options("chaos").unwrap().kinds().unwrap();
         assert!(embedded.contains(&Kind::Disk) && !embedded.contains(&Kind::EtcdKill));
     }

@@ -118,8 +118,7 @@ impl Draw<'_> {
                 self.restart(&[target])
             }
             Kind::Rolling => {
-                let all: Vec<Target> =
-                    (0..self.terms.layout.members).map(Target::Member).collect();
+                let all: Vec<Target> = (0..self.terms.layout.members).map(Target::Member).collect();
                 self.restart(&all)
             }
             Kind::Cut => {
@@ -174,8 +173,7 @@ impl Draw<'_> {
         let target = Target::Member(self.member());
         let target = self.take(target)?;
         // Half of them come back while their lease of before goes on.
-        let length =
-            if self.below(2) == 0 { self.millis(0, 300) } else { self.leases(50, 400) };
+        let length = if self.below(2) == 0 { self.millis(0, 300) } else { self.leases(50, 400) };
         Some(kill(&[target], length))
     }
 
@@ -207,7 +205,8 @@ impl Draw<'_> {
         for &target in targets {
             self.take(target)?;
             let pause = self.millis(0, 500);
-            let say = format!("{target} is told to end, and started again after {}", seconds(pause));
+            let say =
+                format!("{target} is told to end, and started again after {}", seconds(pause));
             fault.push((at, Action::Say(say)));
             fault.push((at, Action::Terminate(target)));
             fault.push((at + pause, Action::Start(target)));

@@ -54,7 +54,8 @@ impl Processes {
         let (options, folder) = (&inside.options, &inside.folder);
         let layout = options.layout();
         let workload = Workload::of(&options.algorithm)?;
-        std::fs::write(folder.join("group.toml"), workload.namespaces())?;
+        let group = format!("{}{}", members(layout.members), workload.namespaces());
+        std::fs::write(folder.join("group.toml"), group)?;
         for number in 0..layout.members {
             mount(&disk(folder, Host::Member(number)), DISK)?;
         }
@@ -68,7 +69,8 @@ impl Processes {
         let named = |count: usize, target: fn(usize) -> Target| -> Vec<Process> {
             (0..count).map(|number| process(target(number).to_string())).collect()
         };
-        let clients = layout.clients + if std::env::var("OLD").is_ok() { 0 } else { DURABLE_CLIENTS };
+        let clients =
+            layout.clients + if std::env::var("OLD").is_ok() { 0 } else { DURABLE_CLIENTS };
         Ok(Processes {
             inside: inside.clone(),
             members: named(layout.members, Target::Member),
@@ -130,14 +132,11 @@ impl Processes {
         let (options, folder) = (self.options(), &self.inside.folder);
         let host = Host::Member(number);
         let mut command = at_host(host, &self.inside.catraca.to_string_lossy());
-        let member =
-            |(number, address)| format!("{}={address}", member_name(number));
-        let members: Vec<String> = self.addresses().into_iter().enumerate().map(member).collect();
-        command.args(["node", "--name", &host.to_string(), "--members", &members.join(",")]);
+        command.args(["node", "--name", &host.to_string()]);
         command.arg("--config").arg(folder.join("group.toml"));
         if std::env::var("OLD").is_err() {
-        command.arg("--data").arg(disk(folder, host));
-        command.args(["--lease", &format!("{}s", LEASE.as_secs())]);
+            command.arg("--data").arg(disk(folder, host));
+            command.args(["--lease", &format!("{}s", LEASE.as_secs())]);
         }
         if options.registry == RegistryKind::Etcd {
             let endpoint = |number| format!("{}:{ETCD_PORT}", Host::Etcd(number).address());
@@ -151,13 +150,13 @@ impl Processes {
     }
 
     fn addresses(&self) -> Vec<String> {
-        let address = |number| format!("{}:{PORT}", Host::Member(number).address());
         (0..self.members.len()).map(address).collect()
     }
 
     fn etcd_server(&self, number: usize) -> Command {
         let host = Host::Etcd(number);
-        let url = |number: usize, port: u16| format!("http://{}:{port}", Host::Etcd(number).address());
+        let url =
+            |number: usize, port: u16| format!("http://{}:{port}", Host::Etcd(number).address());
         let peer = |number| format!("{}={}", Host::Etcd(number), url(number, ETCD_PEER_PORT));
         let cluster: Vec<String> = (0..self.etcd.len()).map(peer).collect();
         let mut command = at_host(host, "etcd");
@@ -283,6 +282,16 @@ impl Written {
         }
         Ok(())
     }
+}
+
+fn address(member: usize) -> String {
+    format!("{}:{PORT}", Host::Member(member).address())
+}
+
+/// The part of the members' configuration that says who they are.
+fn members(count: usize) -> String {
+    let line = |number| format!("{} = \"{}\"\n", member_name(number), address(number));
+    format!("[members]\n{}\n", (0..count).map(line).collect::<String>())
 }
 
 fn disk(folder: &Path, host: Host) -> PathBuf {

@@ -14,11 +14,12 @@ use catraca_group::unpack_fence;
 use super::history::{Event, History};
 use super::judge::{self, Violation};
 
-/// So many violations are shown whole.
+/// So many violations are shown, the first of them whole.
+const LISTED: usize = 12;
 const SHOWN: usize = 3;
 /// What others did with the same names is shown from so long before until so long after.
 const AROUND: Duration = Duration::from_millis(1_500);
-const MOST_LINES: usize = 40;
+const MOST_LINES: usize = 24;
 /// Faults so long before a violation are shown with it.
 const FAULTS_BEFORE: Duration = Duration::from_secs(15);
 
@@ -75,12 +76,15 @@ impl Log {
 
     /// Violations, the first few with the lines of the histories around them.
     pub(crate) fn violations(&mut self, violations: &[Violation], histories: &[History]) {
-        for (number, violation) in violations.iter().enumerate() {
+        for (number, violation) in violations.iter().take(LISTED).enumerate() {
             let at = self.seconds(violation.at);
             self.plain(&format!("\nVIOLATION at {at:.3}: {}: {}", violation.rule, violation.what));
             if number < SHOWN {
                 self.around(violation, histories);
             }
+        }
+        if violations.len() > LISTED {
+            self.plain(&format!("\nand {} more", violations.len() - LISTED));
         }
     }
 
@@ -142,6 +146,7 @@ impl Log {
             }
             Event::Renewed { until: time } => format!("renewed {}", until(time)),
             Event::Lost { until: time, why } => format!("lost, valid {}: {why}", until(time)),
+            Event::Insisted => "insisted".to_string(),
             Event::Releasing => "releasing".to_string(),
             Event::Released => "released".to_string(),
             Event::Refused { why } => format!("refused: {why}"),

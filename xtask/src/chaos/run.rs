@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const PROGRESS: Duration = Duration::from_secs(10);
 /// A group grants its first locks within this time.
 const COMING_UP: Duration = Duration::from_secs(60);
+/// When so many processes have ended by themselves before anybody was served, it is not worth waiting.
+const MOST_ENDS: usize = 20;
 /// Load without faults, before the memory is looked at for the first time.
 const WARM_UP: Duration = Duration::from_secs(3);
 /// The processes of the members may be larger by so many bytes in the end than before the faults: what
@@ -119,7 +121,7 @@ impl Run {
         self.processes.read()?;
         let mut violations = judge::judge(&self.processes.histories, Some(healing));
         violations.extend(judge::judge_memory(&memory, ALLOWANCE, clock::now()));
-        self.table(plan.faults, &memory, violations.len(), healing.at);
+        self.table(plan.faults, &memory, violations.len());
         Ok(if violations.is_empty() { Ok(()) } else { Err(Cut::Violated(violations)) })
     }
 
@@ -164,9 +166,10 @@ impl Run {
                 self.log.say("the group is up, and everybody has been served");
                 return Ok(Ok(()));
             }
-            if begin.elapsed() > COMING_UP {
+            let is_hopeless = self.processes.ended_by_themselves > MOST_ENDS;
+            if begin.elapsed() > COMING_UP || is_hopeless {
                 let folder = self.inside.folder.display();
-                bail!("the group has not come up within a minute: see the logs in {folder}");
+                bail!("the group does not come up: see the logs in {folder}");
             }
         }
     }
@@ -249,7 +252,7 @@ impl Run {
         Ok(Ok(()))
     }
 
-    fn table(&mut self, faults: usize, memory: &[Memory], violations: usize, healed: Time) {
+    fn table(&mut self, faults: usize, memory: &[Memory], violations: usize) {
         let histories = &self.processes.histories;
         let counts = judge::count(histories);
         let grown =
@@ -262,7 +265,7 @@ impl Run {
             ("losses", counts.lost.to_string()),
             ("views", views(histories).to_string()),
             ("processes that ended by themselves", self.processes.ended_by_themselves.to_string()),
-            ("longest wait after healing, s", format!("{:.1}", longest_wait(histories, healed))),
+            ("longest wait after healing, s", format!("{:.1}", longest_wait(histories))),
             ("most memory gained by a member, MiB", grown.unwrap_or_default().to_string()),
             ("violations", violations.to_string()),
         ];
@@ -282,14 +285,14 @@ fn is_served(history: &History) -> bool {
     history.records.iter().any(|record| matches!(record.event, Event::Granted { .. }))
 }
 
-/// The longest time from asking to granting of those who asked after `healed`, in seconds.
-fn longest_wait(histories: &[History], healed: Time) -> f64 {
+/// The longest time from asking to granting after healing, in seconds.
+fn longest_wait(histories: &[History]) -> f64 {
     let mut longest = Duration::ZERO;
     for history in histories {
         let mut asked = std::collections::BTreeMap::new();
-        for record in history.records.iter().filter(|record| record.at >= healed) {
+        for record in &history.records {
             match record.event {
-                Event::Asked { .. } => {
+                Event::Insisted => {
                     asked.insert(record.request, record.at);
                 }
                 Event::Granted { .. } => {

@@ -33,15 +33,9 @@ fn fallen(name: &str, holds: &[Hold]) -> Vec<Violation> {
     let mut largest: Option<&Hold> = None;
     for hold in ordered {
         if let Some(before) = largest.filter(|before| before.fence > hold.fence) {
-            let what =
-                format!("fence {} of {name} comes after fence {}", hold.fence, before.fence);
+            let what = format!("fence {} of {name} comes after fence {}", hold.fence, before.fence);
             let requests = vec![before.request, hold.request];
-            violations.push(Violation {
-                rule: Rule::FencesGrow,
-                what,
-                at: hold.granted,
-                requests,
-            });
+            violations.push(Violation { rule: Rule::FencesGrow, what, at: hold.granted, requests });
         } else {
             largest = Some(hold);
         }

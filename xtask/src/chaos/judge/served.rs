@@ -22,29 +22,33 @@ pub(super) fn check(histories: &[History], healing: Healing) -> Vec<Violation> {
     violations
 }
 
-/// The requests after healing that were not granted in time.
+/// The requests that had to be served after healing and were not granted in time.
 fn unserved(number: usize, history: &History, healing: Healing) -> Vec<Violation> {
-    let mut waiting = BTreeMap::<u64, (Time, &[String])>::new();
+    let mut names_of = BTreeMap::<u64, &[String]>::new();
+    let mut waiting = BTreeMap::<u64, Time>::new();
     for record in &history.records {
         match &record.event {
-            Event::Asked { names, .. } if record.at >= healing.at => {
-                waiting.insert(record.request, (record.at, names));
+            Event::Asked { names, .. } => {
+                names_of.insert(record.request, names);
+            }
+            Event::Insisted => {
+                waiting.insert(record.request, record.at);
             }
             Event::Granted { .. } => {
-                let asked = waiting.get(&record.request).map(|&(asked, _)| asked);
-                if asked.is_some_and(|asked| record.at <= asked + healing.limit) {
+                let asked = waiting.get(&record.request);
+                if asked.is_some_and(|&asked| record.at <= asked + healing.limit) {
                     waiting.remove(&record.request);
                 }
             }
             _ => {}
         }
     }
-    let violation = |(request, (asked, names)): (u64, (Time, &[String]))| Violation {
+    let violation = |(request, asked): (u64, Time)| Violation {
         rule: Rule::Served,
         what: format!(
             "{} was not given {} within {} s",
             history.client,
-            names.join(" "),
+            names_of.get(&request).map(|names| names.join(" ")).unwrap_or_default(),
             healing.limit.as_secs()
         ),
         at: asked + healing.limit,

@@ -136,6 +136,13 @@ fn a_durable_hold_that_is_another_one_when_asked_for_again_is_found() {
 }
 
 #[test]
+fn a_durable_hold_that_is_lost_is_found() {
+    let never = NEVER.0;
+    let lost = format!("0 asked 1 d, 10 granted {never} 3, 20 releasing, 30 lost {never} gone");
+    assert_eq!(broken(&[&lost]), [Rule::DurableStays]);
+}
+
+#[test]
 fn a_durable_hold_lasts_until_its_owner_releases_it() {
     let never = NEVER.0;
     let durable = format!("0 asked 1 d, 10 granted {never} 3, 5000 releasing");
@@ -145,13 +152,11 @@ fn a_durable_hold_lasts_until_its_owner_releases_it() {
 
 #[test]
 fn whoever_is_not_served_after_healing_is_found() {
-    assert_eq!(broken_after_healing("100 asked 1 x, 150 granted 900 1, 160 done"), []);
-    assert_eq!(
-        broken_after_healing("100 asked 1 x, 151 granted 900 1, 160 done"),
-        [Rule::Served]
-    );
-    assert_eq!(broken_after_healing("100 asked 1 x, 120 refused late, 160 done"), [Rule::Served]);
-    assert_eq!(broken_after_healing("99 asked 1 x, 120 refused late, 160 done"), []);
+    let broken = |rest: &str| broken_after_healing(&format!("100 asked 1 x, {rest}, 160 done"));
+    assert_eq!(broken("100 insisted, 150 granted 900 1"), []);
+    assert_eq!(broken("100 insisted, 151 granted 900 1"), [Rule::Served]);
+    assert_eq!(broken("100 insisted, 120 refused late"), [Rule::Served]);
+    assert_eq!(broken("120 refused late"), []);
 }
 
 #[test]
