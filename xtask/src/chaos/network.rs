@@ -14,6 +14,8 @@ const BRIDGE: &str = "bridge";
 /// Rules that drop come before the one for local addresses, which is moved to make room.
 const DROP_RULE: &str = "10";
 const LOCAL_RULE: &str = "100";
+/// What `timeout` exits with when the time is up.
+const TIMED_OUT: i32 = 124;
 
 /// The hosts and what is dropped between them. It is gone when the namespace that it was made in is.
 pub(crate) struct Network {
@@ -40,6 +42,22 @@ impl Network {
             call(&format!("ip -n {host} rule del pref 0"))?;
         }
         Ok(Network { drops: BTreeMap::new(), slow: BTreeMap::new() })
+    }
+
+    /// Fails if cuts do not cut here: a run without faults would prove nothing.
+    pub(crate) fn check(&mut self, one: Host, other: Host) -> Result<()> {
+        let (there, back) = ((one, other), (other, one));
+        for (from, to) in [there, back] {
+            if !answers(one, other)? {
+                bail!("{one} does not reach {other} although nothing is cut");
+            }
+            self.drop_from(from, to)?;
+            if answers(one, other)? {
+                bail!("what {from} sends to {to} is not dropped on this system");
+            }
+            self.pass(from, to)?;
+        }
+        Ok(())
     }
 
     /// What `from` sends does not reach `to` any more.
@@ -94,6 +112,15 @@ fn ends<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) -> bool {
         counts.remove(&key);
     }
     is_last
+}
+
+/// Whether `other` answers a call of `one`. Nobody listens there: the answer is that it is refused, and
+/// where something is dropped there is none.
+fn answers(one: Host, other: Host) -> Result<bool> {
+    let call = format!("exec 3<>/dev/tcp/{}/9", other.address());
+    let mut command = at_host(one, "timeout");
+    let output = command.args(["0.5", "bash", "-c", &call]).output().context("no 'bash' here")?;
+    Ok(output.status.code() != Some(TIMED_OUT))
 }
 
 /// A command that is run at a host. It becomes that command: its process is the one to be signalled.

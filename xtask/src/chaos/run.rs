@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::client::SERVED_WITHIN;
 use super::enclosure;
-use super::fault::{Action, Kind};
+use super::fault::{Action, Host, Kind};
 use super::history::{Event, History};
 use super::judge::{self, Healing, Memory, Violation};
 use super::network::Network;
@@ -63,10 +63,12 @@ enum Cut {
 pub(crate) fn run(inside: &Inside, kinds: Vec<Kind>) -> Result<Outcome> {
     let mut log = Log::create(&inside.folder)?;
     log.plain(&format!("$ {}", inside.options.command()));
+    let mut network = Network::make(&inside.options.layout().hosts())?;
+    network.check(Host::Member(0), Host::Member(1))?;
     let mut run = Run {
         inside: inside.clone(),
         kinds,
-        network: Network::make(&inside.options.layout().hosts())?,
+        network,
         processes: Processes::prepare(inside)?,
         log,
         stop: enclosure::stop_flag(),
