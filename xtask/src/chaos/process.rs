@@ -115,3 +115,80 @@ impl Process {
         Some(kib * 1024)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing that is waited for takes nearly so long.
+    const GENEROUS: Duration = Duration::from_secs(60);
+
+    fn started(line: &str) -> Process {
+        let mut process = Process::new("test".to_string(), PathBuf::from("/dev/null"));
+        assert_eq!(process.look().unwrap(), Seen::Due);
+        process.start(shell(line)).unwrap();
+        process
+    }
+
+    fn shell(line: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    /// What is seen next.
+    fn next(process: &mut Process) -> Seen {
+        let begin = Instant::now();
+        loop {
+            match process.look().unwrap() {
+                Seen::Nothing => assert!(begin.elapsed() < GENEROUS),
+                seen => return seen,
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn has_ended(process: &mut Process) {
+        let begin = Instant::now();
+        while process.is_running() {
+            assert_eq!(process.look().unwrap(), Seen::Nothing);
+            assert!(begin.elapsed() < GENEROUS);
+        }
+    }
+
+    #[test]
+    fn a_process_that_ends_by_itself_is_told_of_and_started_again() {
+        let mut process = started("exit 7");
+        assert_eq!(next(&mut process), Seen::EndedByItself("exit status: 7".to_string()));
+        assert_eq!(next(&mut process), Seen::Due);
+    }
+
+    #[test]
+    fn a_process_that_was_killed_is_started_again_when_it_is_wanted_and_not_before() {
+        let mut process = started("sleep 1000");
+        assert!(process.memory().unwrap() > 0);
+        process.end(Signal::KILL).unwrap();
+        has_ended(&mut process);
+        assert_eq!(process.look().unwrap(), Seen::Nothing);
+        process.want();
+        assert_eq!(process.look().unwrap(), Seen::Due);
+    }
+
+    #[test]
+    fn a_process_that_is_wanted_again_before_it_has_ended_is_started_after_its_end() {
+        let mut process = started("trap 'exit 0' TERM; read line");
+        process.end(Signal::STOP).unwrap();
+        process.want();
+        assert_eq!(process.look().unwrap(), Seen::Nothing);
+        process.signal(Signal::KILL).unwrap();
+        assert_eq!(next(&mut process), Seen::Due);
+    }
+
+    #[test]
+    fn a_process_comes_to_its_end_when_its_input_does() {
+        let mut process = started("read line; exit 0");
+        process.finish();
+        has_ended(&mut process);
+        assert_eq!(process.look().unwrap(), Seen::Nothing);
+    }
+}

@@ -179,9 +179,7 @@ impl Processes {
         let name = Target::Client(number).to_string();
         let run = self.histories.iter().filter(|history| history.client == name).count();
         let path = self.inside.folder.join(format!("{name}-{run}.history"));
-        if let Some(last) = self.current[number].replace(self.histories.len()) {
-            self.histories[last].was_killed = true;
-        }
+        self.current[number] = Some(self.histories.len());
         let mut nodes = self.addresses();
         let count = nodes.len();
         nodes.rotate_left((number + run) % count);
@@ -209,7 +207,13 @@ impl Processes {
         Ok(())
     }
 
+    /// Tells a process to end, or ends it.
     pub(crate) fn end(&mut self, target: Target, signal: Signal) -> Result<()> {
+        if let Target::Client(number) = target
+            && let Some(current) = self.current[number]
+        {
+            self.histories[current].was_killed = true;
+        }
         self.target(target).end(signal)
     }
 

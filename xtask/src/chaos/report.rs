@@ -11,7 +11,7 @@ use catraca_client::{Time, clock};
 use catraca_core::Fence;
 use catraca_group::unpack_fence;
 
-use super::history::{Event, History};
+use super::history::{Event, History, NEVER, Record};
 use super::judge::{self, Violation};
 
 /// So many violations are shown, the first of them whole.
@@ -80,7 +80,9 @@ impl Log {
             let at = self.seconds(violation.at);
             self.plain(&format!("\nVIOLATION at {at:.3}: {}: {}", violation.rule, violation.what));
             if number < SHOWN {
-                self.around(violation, histories);
+                for line in self.around(violation, histories) {
+                    self.plain(&line);
+                }
             }
         }
         if violations.len() > LISTED {
@@ -88,48 +90,37 @@ impl Log {
         }
     }
 
-    fn around(&mut self, violation: &Violation, histories: &[History]) {
-        let faults: Vec<(Time, String)> = self.faults.clone();
-        for (at, fault) in faults {
-            if at <= violation.at && violation.at.since(at) <= FAULTS_BEFORE {
-                self.plain(&format!("  {:>9.3}  fault: {fault}", self.seconds(at)));
-            }
-        }
-        let names = names_of(violation, histories);
-        let mut lines = Vec::new();
-        for (number, history) in histories.iter().enumerate() {
-            let asked = requests_for(history, &names);
-            for record in &history.records {
-                let key = (number, record.request);
-                let is_involved = violation.requests.contains(&key);
-                let distance = record.at.since(violation.at) + violation.at.since(record.at);
-                let is_near = asked.contains(&record.request) && distance <= AROUND;
-                if is_involved || is_near {
-                    let mark = if is_involved { '>' } else { ' ' };
-                    lines.push((record.at, mark, &history.client, record));
-                }
-            }
-        }
-        lines.sort_by_key(|line| line.0);
-        let left_out = lines.len().saturating_sub(MOST_LINES);
+    /// The faults before a violation, and what the histories say of its requests and, near it, of others
+    /// for the same names.
+    fn around(&self, violation: &Violation, histories: &[History]) -> Vec<String> {
+        let is_before = |at: Time| at <= violation.at && violation.at.since(at) <= FAULTS_BEFORE;
+        let faults = self.faults.iter().filter(|(at, _)| is_before(*at));
+        let mut lines: Vec<String> = faults
+            .map(|(at, fault)| format!("  {:>9.3}  fault: {fault}", self.seconds(*at)))
+            .collect();
+        let mut records = records_around(violation, histories);
+        let left_out = records.len().saturating_sub(MOST_LINES);
         // Those that it is about, and the nearest of the others.
-        lines.sort_by_key(|line| (line.1 == ' ', distance(line.0, violation.at)));
-        lines.truncate(MOST_LINES);
-        lines.sort_by_key(|line| line.0);
-        for (at, mark, client, record) in lines {
-            let text = self.relative(&record.event);
-            let at = self.seconds(at);
-            self.plain(&format!("{mark} {at:>9.3}  {client:<6} {:>5}  {text}", record.request));
+        records.sort_by_key(|(_, is_involved, record)| {
+            (!is_involved, distance(record.at, violation.at))
+        });
+        records.truncate(MOST_LINES);
+        records.sort_by_key(|(_, _, record)| record.at);
+        for (client, is_involved, record) in records {
+            let (mark, at) = (if is_involved { '>' } else { ' ' }, self.seconds(record.at));
+            let (request, text) = (record.request, self.relative(&record.event));
+            lines.push(format!("{mark} {at:>9.3}  {client:<6} {request:>5}  {text}"));
         }
         if left_out > 0 {
-            self.plain(&format!("  and {left_out} lines more in the histories"));
+            lines.push(format!("  and {left_out} lines more in the histories"));
         }
+        lines
     }
 
     /// An event with its times counted from the beginning of the run.
     fn relative(&self, event: &Event) -> String {
         let until = |time: &Time| {
-            if *time == super::history::NEVER {
+            if *time == NEVER {
                 "for ever".to_string()
             } else {
                 format!("until {:.3}", self.seconds(*time))
@@ -161,6 +152,26 @@ impl Log {
             self.plain(&format!("{what:<40} {figure:>12}"));
         }
     }
+}
+
+/// Whose record it is, and whether it belongs to a request that the violation is about.
+fn records_around<'a>(
+    violation: &Violation,
+    histories: &'a [History],
+) -> Vec<(&'a str, bool, &'a Record)> {
+    let names = names_of(violation, histories);
+    let mut records = Vec::new();
+    for (number, history) in histories.iter().enumerate() {
+        let asked = requests_for(history, &names);
+        for record in &history.records {
+            let is_involved = violation.requests.contains(&(number, record.request));
+            let is_near = distance(record.at, violation.at) <= AROUND;
+            if is_involved || is_near && asked.contains(&record.request) {
+                records.push((history.client.as_str(), is_involved, record));
+            }
+        }
+    }
+    records
 }
 
 fn distance(one: Time, other: Time) -> Duration {
@@ -201,5 +212,53 @@ pub(crate) fn views(histories: &[History]) -> usize {
     match (epochs.first(), epochs.last()) {
         (Some(first), Some(last)) => (last.0 - first.0) as usize + 1,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::judge::judge;
+
+    fn history(client: &str, written: &str) -> History {
+        let mut history = History::new(client);
+        history.extend(written).unwrap();
+        history
+    }
+
+    #[test]
+    fn a_violation_is_told_with_the_faults_before_it_and_what_others_did_with_the_name() {
+        let second = 1_000_000_000;
+        let log = Log {
+            began: Time(second),
+            file: File::create("/dev/null").unwrap(),
+            faults: vec![(Time(second * 2), "a is killed".to_string())],
+        };
+        let lines = |fence: u64| {
+            format!("{} 1 asked 1 x\n{} 1 granted {} {fence}\n", 2 * second, 3 * second, 9 * second)
+        };
+        let bystander = format!("{} 4 asked 1 x\n{0} 5 asked 1 y\n", 3 * second);
+        let histories =
+            [history("c0", &lines(1)), history("c1", &lines(2)), history("c2", &bystander)];
+        let violation = &judge(&histories, None)[0];
+        let told = log.around(violation, &histories).join("\n");
+        for part in
+            ["fault: a is killed", "1.000  c0", ">     2.000  c1", "    2.000  c2         4"]
+        {
+            assert!(told.contains(part), "'{part}' is not in:\n{told}");
+        }
+        assert!(!told.contains("asked 1 of y"), "{told}");
+    }
+
+    #[test]
+    fn views_are_counted_from_the_first_epoch_to_the_last() {
+        assert_eq!(views(&[]), 0);
+        let fence = |epoch: u64| {
+            let first = (0..64).find(|bit| unpack_fence(Fence(1 << bit)).0.0 == 1).unwrap();
+            epoch << first
+        };
+        let written =
+            format!("1 1 asked 1 x\n2 1 granted 9 {}\n3 2 granted 9 {}\n", fence(4), fence(7));
+        assert_eq!(views(&[history("c", &written)]), 4);
     }
 }

@@ -213,6 +213,8 @@ impl Run {
 
     /// Waits until all clients have asked for everything once more; no longer than they may take.
     fn finish_clients(&mut self) -> Phase {
+        // One that was killed just before is to be there too.
+        go_on!(self.look());
         self.processes.finish_clients();
         let begin = Instant::now();
         // What was asked for before may still be waited for, and every request has its own limit.
