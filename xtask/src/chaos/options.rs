@@ -14,6 +14,8 @@ const SHORT_SEED: u64 = 12;
 const SHORT: f64 = 0.5;
 /// The lease of the members: short, so that much happens in a run.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
+/// How long holders may finish where a member is told to end: some can, and some are told to stop.
+pub(crate) const DRAIN: Duration = Duration::from_secs(1);
 const ETCD_SERVERS: usize = 3;
 pub(crate) const CLIENTS: usize = 6;
 

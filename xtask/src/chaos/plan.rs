@@ -6,6 +6,7 @@ use std::time::Duration;
 use catraca_sim::Random;
 
 use super::fault::{Action, Host, Kind, Layout, Target};
+use super::options::DRAIN;
 
 /// After so many faults the group is left alone for a while.
 const FAULTS_IN_A_ROW: usize = 6;
@@ -210,7 +211,7 @@ impl Draw<'_> {
             fault.push((at, Action::Say(say)));
             fault.push((at, Action::Terminate(target)));
             fault.push((at + pause, Action::Start(target)));
-            at += pause + self.terms.lease;
+            at += pause + DRAIN + 2 * self.terms.lease;
         }
         Some(fault)
     }

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::fault::{Host, Target, member_name};
 use super::history::History;
 use super::network::{at_host, call};
-use super::options::{Inside, LEASE, Options, RegistryKind};
+use super::options::{DRAIN, Inside, LEASE, Options, RegistryKind};
 use super::process::{Process, Seen};
 use super::workload::Workload;
 
@@ -69,8 +69,7 @@ impl Processes {
         let named = |count: usize, target: fn(usize) -> Target| -> Vec<Process> {
             (0..count).map(|number| process(target(number).to_string())).collect()
         };
-        let clients =
-            layout.clients + if std::env::var("OLD").is_ok() { 0 } else { DURABLE_CLIENTS };
+        let clients = layout.clients + DURABLE_CLIENTS;
         Ok(Processes {
             inside: inside.clone(),
             members: named(layout.members, Target::Member),
@@ -134,14 +133,17 @@ impl Processes {
         let mut command = at_host(host, &self.inside.catraca.to_string_lossy());
         command.args(["node", "--name", &host.to_string()]);
         command.arg("--config").arg(folder.join("group.toml"));
-        if std::env::var("OLD").is_err() {
-            command.arg("--data").arg(disk(folder, host));
-            command.args(["--lease", &format!("{}s", LEASE.as_secs())]);
-        }
-        if options.registry == RegistryKind::Etcd {
-            let endpoint = |number| format!("{}:{ETCD_PORT}", Host::Etcd(number).address());
-            let endpoints: Vec<String> = (0..self.etcd.len()).map(endpoint).collect();
-            command.args(["--registry", &format!("etcd://{}", endpoints.join(","))]);
+        command.args(["--lease", &format!("{}s", LEASE.as_secs())]);
+        command.args(["--drain", &format!("{}s", DRAIN.as_secs())]);
+        match options.registry {
+            RegistryKind::Embedded => {
+                command.arg("--data").arg(disk(folder, host));
+            }
+            RegistryKind::Etcd => {
+                let endpoint = |number| format!("{}:{ETCD_PORT}", Host::Etcd(number).address());
+                let endpoints: Vec<String> = (0..self.etcd.len()).map(endpoint).collect();
+                command.args(["--registry", &format!("etcd://{}", endpoints.join(","))]);
+            }
         }
         if let Some(rule) = &options.broken {
             command.env("CATRACA_BROKEN_RULE", rule);

@@ -1,6 +1,6 @@
 //! What a run says: a line for each fault and every ten seconds, and a table at its end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -201,6 +201,28 @@ fn requests_for(history: &History, names: &BTreeSet<&str>) -> BTreeSet<u64> {
     asked.map(|record| record.request).collect()
 }
 
+/// How often something was granted, by the part of the names before the slash.
+pub(crate) fn grants_by_family(histories: &[History]) -> BTreeMap<String, usize> {
+    let mut grants = BTreeMap::new();
+    for history in histories {
+        let mut asked = BTreeMap::<u64, &str>::new();
+        for record in &history.records {
+            match &record.event {
+                Event::Asked { names, .. } => {
+                    let family = names.first().and_then(|name| name.split('/').next());
+                    asked.insert(record.request, family.unwrap_or_default());
+                }
+                Event::Granted { .. } => {
+                    let family = asked.get(&record.request).copied().unwrap_or_default();
+                    *grants.entry(family.to_string()).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    grants
+}
+
 /// How many views there were, as far as fences tell.
 pub(crate) fn views(histories: &[History]) -> usize {
     let mut epochs = BTreeSet::new();
@@ -248,6 +270,14 @@ mod tests {
             assert!(told.contains(part), "'{part}' is not in:\n{told}");
         }
         assert!(!told.contains("asked 1 of y"), "{told}");
+    }
+
+    #[test]
+    fn grants_are_counted_by_family() {
+        let written = "1 1 asked 1 a/1\n2 1 granted 9 1\n3 2 asked 1 b/1 b/2\n4 2 granted 9 1 1\n\
+                       5 3 asked 1 a/2\n6 3 granted 9 1\n7 4 asked 1 a/1\n";
+        let grants = grants_by_family(&[history("c", written)]);
+        assert_eq!(grants, BTreeMap::from([("a".to_string(), 2), ("b".to_string(), 1)]));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::network::Network;
 use super::options::{Inside, LEASE};
 use super::plan::{Plan, Terms};
 use super::processes::Processes;
-use super::report::{Log, views};
+use super::report::{self, Log, views};
 
 const LOOK: Duration = Duration::from_millis(20);
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -273,7 +273,11 @@ impl Run {
             ("most memory gained by a member, MiB", grown.unwrap_or_default().to_string()),
             ("violations", violations.to_string()),
         ];
+        let families = report::grants_by_family(histories);
         self.log.table(&rows);
+        for (family, grants) in families {
+            self.log.plain(&format!("  grants of {family:<29} {grants:>12}"));
+        }
     }
 
     fn violated(&mut self, violations: &[Violation]) {
