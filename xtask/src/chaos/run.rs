@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use catraca_client::{Time, clock};
 use rustix::process::Signal;
 
@@ -52,12 +52,15 @@ struct Run {
     log: Log,
     stop: Arc<AtomicBool>,
     progress: Instant,
+    /// Of the members, when everything is over.
+    memory: Vec<Memory>,
 }
 
 /// Why a phase ended before its time.
 enum Cut {
     Stopped,
     Violated(Vec<Violation>),
+    Failed(anyhow::Error),
 }
 
 pub(crate) fn run(inside: &Inside, kinds: Vec<Kind>) -> Result<Outcome> {
@@ -73,33 +76,36 @@ pub(crate) fn run(inside: &Inside, kinds: Vec<Kind>) -> Result<Outcome> {
         log,
         stop: enclosure::stop_flag(),
         progress: Instant::now(),
+        memory: Vec::new(),
     };
     let plan = run.plan();
-    let verdict = run.phases(&plan);
-    let outcome = match verdict? {
-        Ok(()) => Outcome::Holds,
+    match run.phases(&plan) {
+        Ok(()) => {
+            run.table(plan.faults, 0);
+            if let Some(rule) = &inside.options.broken {
+                run.log.say(&format!("nothing was found although '{rule}' is broken"));
+            }
+            Ok(Outcome::Holds)
+        }
         Err(Cut::Stopped) => {
             run.log.say("told to stop");
-            Outcome::Stopped
+            Ok(Outcome::Stopped)
         }
         Err(Cut::Violated(violations)) => {
             run.violated(&violations);
-            Outcome::Violated
+            run.table(plan.faults, violations.len());
+            Ok(Outcome::Violated)
         }
-    };
-    Ok(outcome)
+        Err(Cut::Failed(error)) => Err(error),
+    }
 }
 
-type Phase<T = ()> = Result<Result<T, Cut>>;
+type Phase<T = ()> = Result<T, Cut>;
 
-/// Ends this phase as the one that it has called.
-macro_rules! go_on {
-    ($phase:expr) => {
-        match $phase? {
-            Ok(value) => value,
-            Err(cut) => return Ok(Err(cut)),
-        }
-    };
+impl From<anyhow::Error> for Cut {
+    fn from(error: anyhow::Error) -> Self {
+        Cut::Failed(error)
+    }
 }
 
 impl Run {
@@ -111,26 +117,25 @@ impl Run {
     }
 
     fn phases(&mut self, plan: &Plan) -> Phase {
-        go_on!(self.come_up());
-        go_on!(self.wait(WARM_UP));
+        self.come_up()?;
+        self.wait(WARM_UP)?;
         let before = self.processes.memory();
-        go_on!(self.carry_out(plan));
+        self.carry_out(plan)?;
         let healing = Healing { at: clock::now(), limit: SERVED_WITHIN };
         self.log.say("all faults are over: everybody asks for everything once more");
-        go_on!(self.finish_clients());
-        let memory = go_on!(self.settle(&before));
-        go_on!(self.end_members());
+        self.finish_clients()?;
+        self.memory = self.settle(&before)?;
+        self.end_members()?;
         self.processes.read()?;
         let mut violations = judge::judge(&self.processes.histories, Some(healing));
-        violations.extend(judge::judge_memory(&memory, ALLOWANCE, clock::now()));
-        self.table(plan.faults, &memory, violations.len());
-        Ok(if violations.is_empty() { Ok(()) } else { Err(Cut::Violated(violations)) })
+        violations.extend(judge::judge_memory(&self.memory, ALLOWANCE, clock::now()));
+        if violations.is_empty() { Ok(()) } else { Err(Cut::Violated(violations)) }
     }
 
     /// Looks after the processes, and now and then at what the clients say.
     fn look(&mut self) -> Phase {
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(Err(Cut::Stopped));
+            return Err(Cut::Stopped);
         }
         for line in self.processes.tend()? {
             self.log.say(&line);
@@ -142,36 +147,36 @@ impl Run {
             self.log.progress(&self.processes.histories, &memory);
             let violations = judge::judge(&self.processes.histories, None);
             if !violations.is_empty() {
-                return Ok(Err(Cut::Violated(violations)));
+                return Err(Cut::Violated(violations));
             }
         }
         std::thread::sleep(LOOK);
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn wait(&mut self, time: Duration) -> Phase {
         let begin = Instant::now();
         while begin.elapsed() < time {
-            go_on!(self.look());
+            self.look()?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Waits until every client was granted something.
     fn come_up(&mut self) -> Phase {
         let begin = Instant::now();
         loop {
-            go_on!(self.look());
+            self.look()?;
             self.processes.read()?;
             let histories = &self.processes.histories;
             if !histories.is_empty() && histories.iter().all(is_served) {
                 self.log.say("the group is up, and everybody has been served");
-                return Ok(Ok(()));
+                return Ok(());
             }
             let is_hopeless = self.processes.ended_by_themselves > MOST_ENDS;
             if begin.elapsed() > COMING_UP || is_hopeless {
                 let folder = self.inside.folder.display();
-                bail!("the group does not come up: see the logs in {folder}");
+                return Err(anyhow!("the group does not come up: see the logs in {folder}").into());
             }
         }
     }
@@ -180,11 +185,11 @@ impl Run {
         let begin = Instant::now();
         for (at, action) in &plan.actions {
             while begin.elapsed() < *at {
-                go_on!(self.look());
+                self.look()?;
             }
             self.act(action)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn act(&mut self, action: &Action) -> Result<()> {
@@ -214,21 +219,21 @@ impl Run {
     /// Waits until all clients have asked for everything once more; no longer than they may take.
     fn finish_clients(&mut self) -> Phase {
         // One that was killed just before is to be there too.
-        go_on!(self.look());
+        self.look()?;
         self.processes.finish_clients();
         let begin = Instant::now();
         // What was asked for before may still be waited for, and every request has its own limit.
         while self.processes.clients_run() && begin.elapsed() < 4 * SERVED_WITHIN {
-            go_on!(self.look());
+            self.look()?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Waits until the memory has returned to where it was; no longer than it may take.
     fn settle(&mut self, before: &[Option<u64>]) -> Phase<Vec<Memory>> {
         let begin = Instant::now();
         loop {
-            go_on!(self.look());
+            self.look()?;
             let after = self.processes.memory();
             let memory: Vec<Memory> = ('a'..)
                 .zip(before.iter().zip(&after))
@@ -238,7 +243,7 @@ impl Run {
                 .collect();
             let is_settled = judge::judge_memory(&memory, ALLOWANCE, Time(0)).is_empty();
             if is_settled || begin.elapsed() > SETTLING {
-                return Ok(Ok(memory));
+                return Ok(memory);
             }
         }
     }
@@ -247,22 +252,22 @@ impl Run {
         self.processes.finish()?;
         let begin = Instant::now();
         while self.processes.members_run() {
-            go_on!(self.look());
+            self.look()?;
             if begin.elapsed() > ENDING {
                 self.log.say("a member that was told to end has not: it is killed");
                 break;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn table(&mut self, faults: usize, memory: &[Memory], violations: usize) {
+    fn table(&mut self, faults: usize, violations: usize) {
         let histories = &self.processes.histories;
         let counts = judge::count(histories);
         let grown =
-            memory.iter().map(|memory| memory.after.saturating_sub(memory.before) >> 20).max();
+            self.memory.iter().map(|memory| memory.after.saturating_sub(memory.before) >> 20).max();
         let rows = [
-            ("faults", faults.to_string()),
+            ("faults that were planned", faults.to_string()),
             ("operations", counts.asked.to_string()),
             ("grants", counts.granted.to_string()),
             ("refusals", counts.refused.to_string()),
