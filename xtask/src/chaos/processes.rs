@@ -69,7 +69,8 @@ impl Processes {
         let named = |count: usize, target: fn(usize) -> Target| -> Vec<Process> {
             (0..count).map(|number| process(target(number).to_string())).collect()
         };
-        let clients = layout.clients + DURABLE_CLIENTS;
+        let keepers = if knows_durable_holds(&inside.catraca)? { DURABLE_CLIENTS } else { 0 };
+        let clients = layout.clients + keepers;
         Ok(Processes {
             inside: inside.clone(),
             members: named(layout.members, Target::Member),
@@ -234,6 +235,10 @@ impl Processes {
         }
     }
 
+    pub(crate) fn keep_durable_holds(&self) -> bool {
+        self.clients.len() > self.options().layout().clients
+    }
+
     pub(crate) fn clients_run(&self) -> bool {
         self.clients.iter().any(Process::is_running)
     }
@@ -288,6 +293,13 @@ impl Written {
         }
         Ok(())
     }
+}
+
+/// Whether this build of the members has durable holds.
+fn knows_durable_holds(catraca: &Path) -> Result<bool> {
+    let output = Command::new(catraca).args(["lock", "--help"]).output();
+    let output = output.with_context(|| format!("{} cannot be started", catraca.display()))?;
+    Ok(String::from_utf8_lossy(&output.stdout).contains("--durable"))
 }
 
 fn address(member: usize) -> String {

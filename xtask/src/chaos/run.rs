@@ -78,6 +78,9 @@ pub(crate) fn run(inside: &Inside, kinds: Vec<Kind>) -> Result<Outcome> {
         progress: Instant::now(),
         memory: Vec::new(),
     };
+    if !run.processes.keep_durable_holds() {
+        run.log.plain("this build has no durable holds: they are left out");
+    }
     let plan = run.plan();
     match run.phases(&plan) {
         Ok(()) => {
