@@ -67,25 +67,28 @@ impl Connection {
         Err(ClientError::of_all(errors))
     }
 
-    /// Opens a session.
+    /// Opens a session. Also returns for how long, from asking, the node is certain of what it grants.
     pub async fn open_session(
         &mut self,
         who: Who,
         ttl: Option<Duration>,
-    ) -> Result<SessionId, ClientError> {
+    ) -> Result<(SessionId, Duration), ClientError> {
         self.send(&ClientMessage::Open { who, ttl }).await?;
         self.opened().await
     }
 
     /// Goes on with a session whose connection broke.
-    pub async fn resume(&mut self, session: SessionId) -> Result<SessionId, ClientError> {
+    pub async fn resume(
+        &mut self,
+        session: SessionId,
+    ) -> Result<(SessionId, Duration), ClientError> {
         self.send(&ClientMessage::Resume { session }).await?;
         self.opened().await
     }
 
-    async fn opened(&mut self) -> Result<SessionId, ClientError> {
+    async fn opened(&mut self) -> Result<(SessionId, Duration), ClientError> {
         match self.receive().await? {
-            ServerMessage::Opened { session } => Ok(session),
+            ServerMessage::Opened { session, certain } => Ok((session, certain)),
             ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
             ServerMessage::Over(why) => Err(ClientError::Over(why)),
             _ => Err(ClientError::Over(Over::Protocol)),

@@ -286,11 +286,11 @@ impl Driver {
     }
 
     fn opened(&mut self, opened: Opened) {
-        let Opened { connection, session, ttl, sent, place } = opened;
+        let Opened { connection, session, ttl, certain, sent, place } = opened;
         (self.ttl, self.id, self.place) = (ttl, session, place);
         self.shown_place.store(place, Ordering::Relaxed);
         self.link = Link::Up(connection);
-        self.session.opened(ttl, sent, clock::now());
+        self.session.opened(ttl, certain, sent, clock::now());
         let validity = self.session.validity();
         // Guards of the session before this one keep what they were told last.
         self.validity =

@@ -10,7 +10,7 @@ use crate::system::plain;
 /// What every connection begins with, so that strangers are known at once.
 pub const MAGIC: [u8; 8] = *b"catraca\n";
 /// The version of everything that is said after the magic.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Nothing that is said in a handshake is longer.
 const LONGEST: usize = 4096;
 
@@ -30,6 +30,8 @@ pub enum Caller {
     Client,
     /// Another member of the group. What it says of itself only members understand.
     Member(Vec<u8>),
+    /// Another member that asks the registry here. What follows is understood by registries alone.
+    Registry,
 }
 
 /// The answer to a client.

@@ -73,8 +73,8 @@ pub mod system;
 pub use acquire::Acquire;
 pub use catraca_group::{
     Class, DetectorStatus, Line, LineKey, LinkStatus, LockName, MemberStatus, NameError,
-    NamespaceStatus, Page, Query, Readiness, Refusal, Selection, SessionId, Status, Time, Wait,
-    Who,
+    NamespaceStatus, Page, PastView, Query, Readiness, Refusal, RegistryStatus, Selection,
+    SessionId, Status, Time, Wait, Who,
 };
 pub use client::{Builder, Client, DEFAULT_ADDRESS};
 pub use connection::Connection;

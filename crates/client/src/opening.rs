@@ -30,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) session: SessionId,
     pub(crate) ttl: Duration,
+    /// For how long, from asking, the node is certain of what it grants.
+    pub(crate) certain: Duration,
     /// When it was asked for.
     pub(crate) sent: Time,
     /// At which of the addresses.
@@ -82,7 +84,9 @@ impl Settings {
             let sent = clock::now();
             let opening = connection.open_session(self.who.clone(), Some(ttl));
             let error = match self.in_time(place, opening).await {
-                Ok(session) => return Ok(Opened { connection, session, ttl, sent, place }),
+                Ok((session, certain)) => {
+                    return Ok(Opened { connection, session, ttl, certain, sent, place });
+                }
                 Err(error) => error,
             };
             let shorter = error.refusal().and_then(|why| self.shorter_ttl(why, ttl));

@@ -59,11 +59,16 @@ pub enum ServerMessage {
     Opened {
         /// What to resume it with.
         session: SessionId,
+        /// For how long, from asking, what the node grants is certain, whatever happens to the node.
+        certain: Duration,
     },
     /// The session is over, and why: what it held is no longer held. Nothing follows.
     Over(Over),
     /// The session was renewed.
-    Renewed,
+    Renewed {
+        /// For how long, from asking, what the session holds is certain, whatever happens to the node.
+        certain: Duration,
+    },
     /// The client holds the locks. There is one fence for each name, in the order of asking.
     Granted {
         /// The request.

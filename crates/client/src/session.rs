@@ -64,8 +64,9 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session was asked for at `sent`, and has been opened: whatever waits is asked for in it.
-    pub(crate) fn opened(&mut self, ttl: Duration, sent: Time, now: Time) {
-        self.open = Some(Open { lease: Lease::new(ttl, sent), is_connected: true, lost: None });
+    pub(crate) fn opened(&mut self, ttl: Duration, certain: Duration, sent: Time, now: Time) {
+        self.open =
+            Some(Open { lease: Lease::new(ttl, certain, sent), is_connected: true, lost: None });
         self.ask_again(now);
     }
 
@@ -191,9 +192,9 @@ impl Session {
     /// The node has said something. An error if it makes no sense.
     pub(crate) fn hear(&mut self, message: ServerMessage, now: Time) -> Result<(), Over> {
         match message {
-            ServerMessage::Renewed => {
+            ServerMessage::Renewed { certain } => {
                 if let Some(open) = &mut self.open {
-                    open.lease.renewal_answered();
+                    open.lease.renewal_answered(certain);
                 }
                 self.deliver_all(now);
             }
@@ -239,9 +240,9 @@ impl Session {
 
     /// Hands out what was granted, if the lease is fresh.
     fn deliver(&mut self, number: u32, now: Time) {
-        let Some(Open { lease, lost: None, .. }) = &self.open else { return };
+        let Some(Open { lease, lost: None, .. }) = &mut self.open else { return };
         if lease.lost_at() <= now {
-            return;
+            return lease.await_renewal();
         }
         if let Some(request) = self.requests.get_mut(&number)
             && let State::Granted(fences) = &mut request.state
@@ -275,7 +276,8 @@ impl Session {
             let is_late = now.since(lost_at) > PAUSE_NOTICED;
             open.lost = Some(if is_late { Loss::Paused } else { Loss::Unrenewed });
         }
-        let is_over = open.lease.valid_until() <= now;
+        let end = if uses { open.lease.valid_until() } else { open.lease.ends_at() };
+        let is_over = end <= now;
         if (is_over || open.lost.is_some()) && !uses {
             return Verdict::Close;
         }
@@ -315,7 +317,7 @@ impl Session {
         let end = self.ends.first().map(|&(end, _)| end);
         let lease = self.open.as_ref().map(|open| {
             let lease = &open.lease;
-            let mut next = lease.valid_until();
+            let mut next = if self.uses() { lease.valid_until() } else { lease.ends_at() };
             if open.lost.is_none() && open.is_connected {
                 next = next.min(lease.renewal_due());
             }

@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use catraca_client::frame;
 use catraca_client::handshake::{Greeting, Hello, MAGIC};
@@ -90,7 +91,10 @@ impl Desk {
 
     fn answers(&mut self, message: ClientMessage) -> Vec<ServerMessage> {
         let mut node = self.node.lock().unwrap();
-        let opened = |number| ServerMessage::Opened { session: SessionId::new(1, number, [0; 16]) };
+        let opened = |number| ServerMessage::Opened {
+            session: SessionId::new(1, number, [0; 16]),
+            certain: Duration::MAX,
+        };
         let granted = |request| ServerMessage::Granted { request, fences: vec![request.into()] };
         let open = self.session.unwrap_or(0);
         match message {
@@ -108,7 +112,7 @@ impl Desk {
                 }
                 None => vec![ServerMessage::Over(Over::Unknown)],
             },
-            ClientMessage::Renew => vec![ServerMessage::Renewed],
+            ClientMessage::Renew => vec![ServerMessage::Renewed { certain: Duration::MAX }],
             ClientMessage::Acquire { request, .. } => {
                 let is_new = node.sessions.get_mut(&open).unwrap().insert(request);
                 node.grants += u64::from(is_new);

@@ -149,7 +149,7 @@ async fn a_lease_is_renewed_and_with_it_what_is_held() {
     let mut guard = guard.unwrap();
     let before = guard.validity();
     assert_eq!(peer.hear().await, ClientMessage::Renew);
-    peer.say(&[ServerMessage::Renewed]).await;
+    peer.say(&[ServerMessage::Renewed { certain: Duration::MAX }]).await;
     let after = soon(guard.changed()).await;
     assert!(before.until < after.until && before.lost_at < after.lost_at);
     assert_eq!(guard.valid_until(), after.until);
@@ -206,7 +206,7 @@ async fn a_session_goes_on_over_another_connection_and_asks_again() {
     let mut peer = fake.accept(1).await;
     assert_eq!(peer.hear().await, ClientMessage::Resume { session: peer.session(1) });
     peer.say(&[
-        ServerMessage::Opened { session: peer.session(1) },
+        ServerMessage::Opened { session: peer.session(1), certain: Duration::MAX },
         // Said again to whoever comes back.
         ServerMessage::Granted { request: 1, fences: vec![1] },
     ])
@@ -360,7 +360,7 @@ async fn a_time_to_live_that_nobody_asked_for_becomes_as_short_as_the_group_want
     let mut peer = fake.accept(1).await;
     let ClientMessage::Open { ttl, .. } = peer.hear().await else { panic!() };
     assert_eq!(ttl, Some(most));
-    peer.say(&[ServerMessage::Opened { session: peer.session(2) }]).await;
+    peer.say(&[ServerMessage::Opened { session: peer.session(2), certain: Duration::MAX }]).await;
     peer.grant("x", 1).await;
     assert_eq!(soon(waiting).await.unwrap().unwrap().fence(), 1);
     // Whoever has asked for a certain time is told.

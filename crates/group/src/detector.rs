@@ -16,6 +16,7 @@ use catraca_topology::Hypercube;
 
 use crate::driver::{Driver, Timer};
 use crate::time::Time;
+use crate::view::View;
 
 /// How a detector works that was told nothing. The times are long, because a member that only
 /// pauses must not be taken for crashed, and no client's time to live may be longer.
@@ -55,6 +56,12 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
+    /// The detector of the member whose view this is, if the group runs one. It has not begun.
+    pub(crate) fn of(view: &View) -> Option<Self> {
+        let config = view.detector_of_listeners().filter(|_| view.members.len() > 1)?;
+        Some(Detector::new(view.me, view.members.len(), config))
+    }
+
     /// A detector that has not begun.
     pub(crate) fn new(me: usize, members: usize, config: hi_adsd::Config) -> Self {
         let (me, members) = (NodeId(me as u32), members as u32);

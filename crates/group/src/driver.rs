@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::lock::{Owner, Ticket};
+use crate::membership::Run;
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::view::{Epoch, View};
@@ -124,8 +125,9 @@ pub trait Driver {
     /// From now on locks may be granted until then.
     fn set_validity(&mut self, _until: Time) {}
 
-    /// A view begins: from now on the places of members are those of this view.
-    fn begin_view(&mut self, _view: &Arc<View>) {}
+    /// A view begins, with these runs of its members: from now on the places of members are those of
+    /// this view.
+    fn begin_view(&mut self, _view: &Arc<View>, _runs: &[Run]) {}
 
     /// Whether one more lock may be begun for clients of this member. It counts from then on.
     fn take_room(&mut self) -> bool {

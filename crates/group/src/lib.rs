@@ -55,8 +55,8 @@ pub use lock::mutants::{MUTANTS, Mutant};
 pub use lock::{Owner, Ticket};
 pub use member::{Input, WholeMember};
 pub use membership::{
-    Beat, Cause, Directive, Entry, Lease, Leaving, Membership, Past, Run, Settings, ViewMessage,
-    ViewRecord,
+    Beat, Cause, Directive, Entry, Lease, Leaving, Membership, Past, Roster, Run, Settings,
+    ViewMessage, ViewRecord,
 };
 #[doc(hidden)]
 pub use membership::{VIEW_MUTANTS, ViewMutant};
@@ -70,7 +70,10 @@ pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
-pub use status::{DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, Readiness, Status};
+pub use status::{
+    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, Readiness, RegistryStatus,
+    Status,
+};
 pub use time::Time;
 pub use turns::Turns;
 pub use view::{

@@ -281,8 +281,8 @@ impl Driver for Parts<'_> {
         self.driver.set_validity(until);
     }
 
-    fn begin_view(&mut self, view: &Arc<View>) {
-        self.driver.begin_view(view);
+    fn begin_view(&mut self, view: &Arc<View>, runs: &[Run]) {
+        self.driver.begin_view(view, runs);
     }
 
     fn take_room(&mut self) -> bool {

@@ -18,7 +18,8 @@ mod rules;
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -29,14 +30,14 @@ use serde::{Deserialize, Serialize};
 
 use self::change::Change;
 pub use self::mutants::{VIEW_MUTANTS, ViewMutant};
-pub use self::record::{Beat, Cause, Entry, Run, ViewRecord};
-use self::record::{VIEW, beat_key};
+pub use self::record::{Beat, Cause, Entry, Roster, Run, ViewRecord};
+use self::record::{ROSTER, VIEW, beat_key};
 pub use self::rules::Lease;
 use self::rules::{Rules, Sound};
 use crate::registry::{Answer, Revision, Trouble, Txn};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
-use crate::view::{Epoch, Member, Namespace, View};
+use crate::view::{Epoch, Member, Namespace, View, stable_hash};
 
 /// So many changes of the view are remembered for operators.
 const MOST_HISTORY: usize = 32;
@@ -117,8 +118,13 @@ pub struct Settings {
     pub lease: Lease,
     /// Which algorithm guards which names.
     pub namespaces: Vec<Namespace>,
-    /// How crashes are found, in groups that want to know.
-    pub detector: hi_adsd::Config,
+    /// A detector that takes silent members for crashed, for algorithms that want to know. Without one
+    /// they hear of crashes by the view, and a member that is cut off lets nobody in.
+    pub detector: Option<hi_adsd::Config>,
+    /// Who belongs to the group, in it or not, as its founder was told.
+    pub roster: Vec<Member>,
+    /// Whether this member may become one of them by itself.
+    pub may_register: bool,
 }
 
 impl Settings {
@@ -128,9 +134,12 @@ impl Settings {
         View::new(members, me, self.namespaces.clone(), self.detector).in_epoch(record.epoch)
     }
 
-    /// A number that differs if the configurations of two members do.
+    /// A number that differs if the configurations of two members do. Leases count: whoever excludes
+    /// another goes by its own.
     fn configuration(&self) -> u64 {
-        View::new(Vec::new(), 0, self.namespaces.clone(), self.detector).configuration()
+        let view = View::new(Vec::new(), 0, self.namespaces.clone(), self.detector);
+        let Lease { ttl, margin } = self.lease;
+        stable_hash(&format!("lease {ttl:?} {margin:?}"), view.configuration())
     }
 }
 
@@ -165,13 +174,6 @@ enum Purpose {
     Holds(Epoch),
 }
 
-/// A link to another member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Reached {
-    incarnation: u64,
-    is_up: bool,
-}
-
 /// A view that the member has been through.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Past {
@@ -200,6 +202,8 @@ pub struct Membership {
     is_unreadable: bool,
     /// The newest view, and when it was written.
     view: Option<(Revision, Arc<ViewRecord>)>,
+    /// Who belongs to the group, in the view or not, and when that was written.
+    roster: Option<(Revision, Roster)>,
     /// The last beat of every member.
     beats: BTreeMap<String, Heard>,
     answered_at: Option<Time>,
@@ -217,8 +221,8 @@ pub struct Membership {
     valid_until: Time,
     /// Whether the lease was over since the present view began.
     has_lapsed: bool,
-    /// The links that were heard of, by member.
-    links: BTreeMap<String, Reached>,
+    /// The runs of other members that are connected. Two runs of one name may be, for a while.
+    links: BTreeSet<Run>,
     /// The members of the view that are not connected, and since when.
     awaited: BTreeMap<Run, Time>,
     /// The view that runs here.
@@ -240,12 +244,21 @@ pub struct Membership {
 }
 
 /// How a member leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Leaving {
     /// To come back when it reaches everybody.
     ForNow,
-    /// Because its process ends.
+    /// Because its process ends. The next run of it comes back.
     ForGood,
+    /// It belongs to the group no more.
+    ForEver,
+}
+
+impl Leaving {
+    /// Whether this run of the member does not come back.
+    pub fn is_final(self) -> bool {
+        self > Leaving::ForNow
+    }
 }
 
 impl Membership {
@@ -259,6 +272,7 @@ impl Membership {
             revision: Revision(0),
             is_unreadable: false,
             view: None,
+            roster: None,
             beats: BTreeMap::new(),
             answered_at: None,
             asks: BTreeMap::new(),
@@ -270,7 +284,7 @@ impl Membership {
             last_beat: 0,
             valid_until: Time(0),
             has_lapsed: false,
-            links: BTreeMap::new(),
+            links: BTreeSet::new(),
             awaited: BTreeMap::new(),
             active: None,
             begun: Epoch(0),
@@ -337,12 +351,11 @@ impl Membership {
 
     /// A link to another member has come or gone.
     pub fn link(&mut self, run: &Run, is_up: bool, now: Time, out: &mut Vec<Directive>) {
-        let reached = Reached { incarnation: run.incarnation, is_up };
-        match self.links.get(&run.name) {
-            // The end of a link to an earlier run says nothing about this one.
-            Some(known) if !is_up && known.incarnation != run.incarnation => return,
-            _ => self.links.insert(run.name.clone(), reached),
-        };
+        if is_up {
+            self.links.insert(run.clone());
+        } else {
+            self.links.remove(run);
+        }
         self.note_awaited(now);
         self.decide(now, out);
     }
@@ -367,11 +380,8 @@ impl Membership {
 
     /// The member leaves. Nobody may be inside here any more, durable holds aside.
     pub fn leave(&mut self, how: Leaving, now: Time, out: &mut Vec<Directive>) {
-        self.leaving = Some(match self.leaving {
-            Some(Leaving::ForGood) => Leaving::ForGood,
-            _ => how,
-        });
-        if self.standing == Standing::Outside && how == Leaving::ForGood {
+        self.leaving = self.leaving.max(Some(how));
+        if self.standing == Standing::Outside && how.is_final() {
             self.standing = Standing::Gone;
             out.push(Directive::Left);
         }
@@ -400,15 +410,25 @@ impl Membership {
         self.settings.lease
     }
 
-    /// Which run of the member called `name` is connected, if one is.
-    pub(crate) fn connected(&self, name: &str) -> Option<Run> {
-        let link = self.links.get(name).filter(|link| link.is_up)?;
-        Some(Run { name: name.into(), incarnation: link.incarnation })
+    /// Whether this run of another member is connected.
+    pub(crate) fn reaches(&self, run: &Run) -> bool {
+        self.links.contains(run)
     }
 
     /// The view that the registry has, as far as this member knows.
     pub fn record(&self) -> Option<&ViewRecord> {
         self.view.as_ref().map(|(_, record)| &**record)
+    }
+
+    /// Who belongs to the group, in the view or not, as far as this member knows.
+    pub fn roster(&self) -> &[Member] {
+        self.roster.as_ref().map_or(&[], |(_, roster)| &roster.members)
+    }
+
+    /// Whether a change of this key of the registry matters to members at once. They hear of beats when
+    /// they beat themselves.
+    pub fn concerns(key: &str) -> bool {
+        key == VIEW || key == ROSTER
     }
 
     /// The epoch in which algorithms run here, if they do.

@@ -192,7 +192,7 @@ impl Service {
     pub fn new(view: Arc<View>, incarnation: u64, program: Who, now: Time) -> Self {
         let members = view.members.len();
         let phase = if members == 1 { Phase::Granting } else { Phase::Gathering };
-        let detector = view.has_detector().then(|| Detector::new(view.me, members, view.detector));
+        let detector = Detector::of(&view);
         Service {
             incarnation,
             program,
@@ -254,6 +254,11 @@ impl Service {
         self.requests.is_empty() && self.questions.is_empty()
     }
 
+    /// Whether it grants locks to whoever asks.
+    pub fn is_granting(&self) -> bool {
+        self.phase == Phase::Granting && !self.is_departing()
+    }
+
     /// The view.
     pub fn view(&self) -> &Arc<View> {
         &self.view
@@ -272,8 +277,7 @@ impl Service {
     /// Begins a new view: the other members are those of the view, and have yet to be connected.
     pub(crate) fn change_view(&mut self, view: Arc<View>) {
         self.peers = alloc::vec![Peer::default(); view.members.len()];
-        self.detector =
-            view.has_detector().then(|| Detector::new(view.me, view.members.len(), view.detector));
+        self.detector = Detector::of(&view);
         self.questions.clear();
         self.view = view;
     }

@@ -18,8 +18,14 @@ pub struct Status {
     pub epoch: u32,
     /// Whether it grants locks.
     pub readiness: Readiness,
-    /// Every member.
+    /// For how long it may go on to grant locks without hearing from the registry, in milliseconds.
+    pub valid: Option<u64>,
+    /// Every member, also those that are not in the view.
     pub members: Vec<MemberStatus>,
+    /// Where the group keeps its registry, and how that is doing.
+    pub registry: Option<RegistryStatus>,
+    /// The last views that began here, the newest last.
+    pub views: Vec<PastView>,
     /// The failure detector, in groups that run one.
     pub detector: Option<DetectorStatus>,
     /// Every namespace, and once more with the algorithm of its semaphores where that is another.
@@ -68,10 +74,44 @@ pub struct MemberStatus {
     pub address: String,
     /// Its cluster, if it carries a label.
     pub cluster: Option<String>,
+    /// Whether it is in the view.
+    pub is_in_view: bool,
+    /// How long ago it was heard to renew its lease, in milliseconds.
+    pub renewed: Option<u64>,
     /// The link to it.
     pub link: LinkStatus,
     /// For how long the node has taken it for crashed, in milliseconds.
     pub suspected: Option<u64>,
+}
+
+/// A registry, as a node sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegistryStatus {
+    /// Where it is, in a word or two.
+    pub place: String,
+    /// Who leads it, if that is known.
+    pub leader: Option<String>,
+    /// Whose votes count.
+    pub voters: Vec<String>,
+    /// Those of them that cannot be reached from here.
+    pub missing: Vec<String>,
+    /// What is wrong with it, if something is.
+    pub trouble: Option<String>,
+}
+
+/// A view that the node has been through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastView {
+    /// Its number.
+    pub epoch: u32,
+    /// How many members it had.
+    pub members: u32,
+    /// Why it began.
+    pub cause: String,
+    /// How long ago it began here, in milliseconds.
+    pub age: u64,
+    /// How long nothing was granted here before it began, in milliseconds.
+    pub took: u64,
 }
 
 /// A failure detector.

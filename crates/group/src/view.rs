@@ -104,8 +104,8 @@ pub struct View {
     pub me: usize,
     /// The first whose pattern fits counts; the last fits everything.
     pub namespaces: Vec<Namespace>,
-    /// How crashes are found, in groups that want to know.
-    pub detector: hi_adsd::Config,
+    /// How crashes are found, in groups that want to know and do not hear of them in another way.
+    pub detector: Option<hi_adsd::Config>,
     /// Which namespaces are guarded by an algorithm that knows sets: looked at in every request.
     sets: Vec<bool>,
 }
@@ -143,7 +143,7 @@ impl View {
         members: Vec<Member>,
         me: usize,
         namespaces: Vec<Namespace>,
-        detector: hi_adsd::Config,
+        detector: Option<hi_adsd::Config>,
     ) -> Self {
         let knows_sets = |namespace: &Namespace| takes(&namespace.algorithm, "resources");
         let sets = namespaces.iter().map(knows_sets).collect();
@@ -225,8 +225,13 @@ impl View {
 
     /// Whether the group runs a failure detector: somebody wants to know, and there are others.
     pub fn has_detector(&self) -> bool {
+        self.members.len() > 1 && self.detector_of_listeners().is_some()
+    }
+
+    /// The detector, if one of the algorithms listens to it.
+    pub(crate) fn detector_of_listeners(&self) -> Option<hi_adsd::Config> {
         let listens = |namespace| self.listens(namespace, 1);
-        self.members.len() > 1 && (0..self.namespaces.len()).any(listens)
+        self.detector.filter(|_| (0..self.namespaces.len()).any(listens))
     }
 
     /// The group that an instance of `namespace` forms.
@@ -298,8 +303,7 @@ impl View {
                 format!("namespace {pattern} {algorithm} {resources} {ack_timeout:?}")
             },
         );
-        let listens = (0..self.namespaces.len()).any(|namespace| self.listens(namespace, 1));
-        let detector = listens.then(|| format!("detector {:?}", self.detector));
+        let detector = self.detector_of_listeners().map(|config| format!("detector {config:?}"));
         namespaces.chain(detector).fold(0, |digest, line| stable_hash(&line, digest))
     }
 }
@@ -351,7 +355,7 @@ pub(crate) mod tests {
         };
         let members = (0..count).map(member).collect();
         let namespaces = vec![Namespace::new("*", algorithm)];
-        View::new(members, me, namespaces, detector::USUAL)
+        View::new(members, me, namespaces, Some(detector::USUAL))
     }
 
     #[test]
@@ -440,7 +444,8 @@ pub(crate) mod tests {
         assert_ne!(base.digest(), view(4, 0, "naimi-trehel").digest());
         let impatient = |view: View| {
             let timeout = Duration::from_secs(1);
-            View { detector: hi_adsd::Config { timeout, ..view.detector }, ..view }
+            let detector = view.detector.map(|usual| hi_adsd::Config { timeout, ..usual });
+            View { detector, ..view }
         };
         assert_eq!(base.digest(), impatient(base).digest(), "it runs no detector");
         let robust = view(3, 0, "robust-k");

@@ -3,11 +3,14 @@
 mod file;
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
-use catraca_group::{MOST_MEMBERS, Member, Namespace, Turns, USUAL_DETECTOR, View};
+use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
+
+use crate::registry::RegistryPlace;
 
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
@@ -16,6 +19,12 @@ pub const DEFAULT_ALGORITHM: &str = "naimi-trehel";
 /// The same, where members carry the labels of clusters.
 pub const CLUSTER_ALGORITHM: &str = "bertier";
 const DEFAULT_LOCKS: usize = 1_000_000;
+/// How long whoever is inside may finish when a node stops that was told nothing.
+const USUAL_DRAIN: Duration = Duration::from_secs(5);
+/// A lease is not shorter, as a busy machine could not keep it up, and not longer, as nobody would wait
+/// for it.
+pub const LEASE_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(500)..=Duration::from_secs(60);
 /// More would not fit into any memory.
 const MOST_LOCKS: u64 = 1_000_000_000;
 
@@ -57,9 +66,18 @@ pub struct Config {
     pub turns: Turns,
     /// How many locks the clients of this node may begin. Those of other members come on top.
     pub most_locks: usize,
-    /// How crashes of members are found. Only groups with an algorithm that wants to know,
-    /// `robust-k`, look for them.
-    pub detector: hi_adsd::Config,
+    /// A detector that takes a member for crashed that does not answer in time, for the algorithm that
+    /// wants to know, `robust-k`. It can be wrong about a member that is cut off, and both sides may be
+    /// let in then. Without one, crashes are heard of by the view, which is never wrong.
+    pub detector: Option<hi_adsd::Config>,
+    /// Where the group keeps its registry.
+    pub registry: RegistryPlace,
+    /// How long a member that is silent stays in the group; the same at all members.
+    pub lease: Duration,
+    /// How long a node that stops lets whoever is inside finish.
+    pub drain: Duration,
+    /// Whether this member may join a group whose members have not been told of it.
+    pub may_register: bool,
 }
 
 /// Why a configuration describes no node.
@@ -160,6 +178,23 @@ pub enum ConfigError {
         /// How long it waits.
         timeout: Duration,
     },
+    /// A detector that nobody has asked for by its name.
+    #[error(
+        "a detector by time-outs can take a member for crashed that is only cut off, and let both sides in: leave [detector] out, or say algorithm = 'hi-adsd' in it to have it all the same"
+    )]
+    Unnamed,
+    /// A lease that is too short or too long.
+    #[error(
+        "a lease lasts from {least:?} to {most:?}, not {0:?}",
+        least = LEASE_RANGE.start(),
+        most = LEASE_RANGE.end()
+    )]
+    Lease(Duration),
+    /// Both a directory and an etcd.
+    #[error(
+        "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
+    )]
+    TwoRegistries,
     /// A number out of its range.
     #[error("{key} is {given}, but goes from {least} to {most}")]
     Range {
@@ -190,7 +225,11 @@ impl Config {
             namespaces: Vec::new(),
             turns: Turns::USUAL,
             most_locks: DEFAULT_LOCKS,
-            detector: USUAL_DETECTOR,
+            detector: None,
+            registry: RegistryPlace::Memory,
+            lease: Lease::USUAL.ttl,
+            drain: USUAL_DRAIN,
+            may_register: false,
         }
     }
 
@@ -274,9 +313,13 @@ impl Config {
                 return Err(ConfigError::NeverApplies { pattern, before });
             }
         }
-        let hi_adsd::Config { interval, timeout, .. } = self.detector;
-        if interval < timeout {
+        if let Some(hi_adsd::Config { interval, timeout, .. }) = self.detector
+            && interval < timeout
+        {
             return Err(ConfigError::Detector { interval, timeout });
+        }
+        if !LEASE_RANGE.contains(&self.lease) {
+            return Err(ConfigError::Lease(self.lease));
         }
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {
@@ -284,6 +327,24 @@ impl Config {
             error,
         })?;
         Ok(view)
+    }
+
+    /// This member, as the others are to know it.
+    pub(crate) fn own(&self) -> Result<Member, ConfigError> {
+        Ok(self.view()?.own().clone())
+    }
+
+    /// Checks everything, and makes of it what the member has to know.
+    pub(crate) fn settings(&self) -> Result<Settings, ConfigError> {
+        let view = self.view()?;
+        Ok(Settings {
+            member: view.own().clone(),
+            lease: Lease::of(self.lease),
+            namespaces: view.namespaces,
+            detector: self.detector,
+            roster: view.members,
+            may_register: self.may_register,
+        })
     }
 
     fn check_members(&self) -> Result<(), ConfigError> {

@@ -14,18 +14,20 @@ mod shards;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Poll, Waker};
 
 use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
-    Ask, Asked, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Refusal,
-    RequestId, Service, Settled, StepMessage, Timer, Turns, View, Who,
+    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Readiness,
+    Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer, Turns, View,
+    Who,
 };
-use tokio::sync::{Notify, oneshot};
+use catraca_registry::{Registry, Txn};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use self::links::Links;
+use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
@@ -43,15 +45,37 @@ pub(crate) struct Limits {
     pub(crate) most_locks: usize,
 }
 
+/// The service, and the links of the view in which it speaks.
+struct Serving {
+    service: Service,
+    view: Arc<View>,
+    seats: Seats,
+}
+
+/// Whom to keep links to.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    /// Which run of this member keeps them.
+    pub(crate) own: Run,
+    /// The other members of the view.
+    pub(crate) entries: Vec<Entry>,
+    /// How many of them are called from here: whoever joined later calls.
+    pub(crate) called: usize,
+}
+
 /// A running member.
 pub(crate) struct Engine {
-    pub(crate) view: Arc<View>,
+    /// The member by itself: its name, and which algorithm guards which names.
+    pub(crate) shape: View,
     pub(crate) group: String,
+    /// Which run of the process this is.
     pub(crate) incarnation: u64,
     pub(crate) links: Links,
     pub(crate) timers: Timers<Timer>,
-    service: Mutex<Service>,
+    serving: Mutex<Serving>,
     shards: Shards,
+    /// Until when locks may be granted.
+    valid_until: AtomicU64,
     /// How many more locks the clients of this member may begin.
     room: AtomicUsize,
     /// The requests of the program itself that the service knows.
@@ -66,11 +90,18 @@ pub(crate) struct Engine {
     departing: AtomicU64,
     is_ready: AtomicBool,
     is_stopped: AtomicBool,
+    has_left: AtomicBool,
     is_excluded: AtomicBool,
-    /// Whether the member grants locks has changed.
+    /// Whether the member grants locks has changed, or whether it belongs to its group.
     readiness: Notify,
     /// Locks have been lost: the member has stopped, or the others go on without it.
     losses: Notify,
+    /// What is to be asked of the registry.
+    asks: mpsc::UnboundedSender<(u64, Txn)>,
+    /// Whom to keep links to.
+    pub(crate) peers: watch::Sender<Peers>,
+    /// The registry, once it is open.
+    pub(crate) registry: OnceLock<Arc<dyn Registry>>,
 }
 
 /// What follows from messages: others, which leave when this is dropped.
@@ -94,20 +125,31 @@ impl Drop for Unsent<'_> {
 }
 
 impl Engine {
-    pub(crate) fn new(view: View, group: &str, incarnation: u64, limits: Limits) -> Self {
-        let view = Arc::new(view);
-        let link = |member| (member != view.me).then(Link::new);
-        let links = Links((0..view.members.len()).map(link).collect());
+    /// A member that is about to join its group, and what it asks of the registry.
+    pub(crate) fn new(
+        settings: Settings,
+        group: &str,
+        incarnation: u64,
+        limits: Limits,
+    ) -> (Self, mpsc::UnboundedReceiver<(u64, Txn)>) {
+        let shape = Service::before_any_view(&settings);
+        let view = Arc::new(shape.clone());
         let program =
             Who { label: "(node)".to_string(), pid: std::process::id(), host: String::new() };
-        let service = Service::new(Arc::clone(&view), incarnation, program, clock::now());
-        Engine {
+        let own = Run { name: settings.member.name.clone(), incarnation };
+        let service = Service::joining(settings, incarnation, program, clock::now());
+        let (asks, asked) = mpsc::unbounded_channel();
+        let shards = Shards::new(&view, limits.turns);
+        let serving = Serving { service, view, seats: Seats::default() };
+        let engine = Engine {
+            shape,
             group: group.to_string(),
             incarnation,
-            links,
+            links: Links::default(),
             timers: Timers::new(),
-            service: Mutex::new(service),
-            shards: Shards::new(&view, limits.turns),
+            serving: Mutex::new(serving),
+            shards,
+            valid_until: AtomicU64::new(0),
             room: AtomicUsize::new(limits.most_locks),
             programs: Mutex::default(),
             outboxes: Mutex::default(),
@@ -115,12 +157,25 @@ impl Engine {
             last_page: AtomicU64::new(0),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
-            is_ready: AtomicBool::new(view.members.len() == 1),
+            is_ready: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
             is_excluded: AtomicBool::new(false),
             readiness: Notify::new(),
             losses: Notify::new(),
-            view,
+            asks,
+            peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            registry: OnceLock::new(),
+        };
+        (engine, asked)
+    }
+
+    /// Breaks the rule of views that the environment names, so that tests can see that it matters.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn break_rule(&self) {
+        if let Ok(name) = std::env::var("CATRACA_BROKEN_RULE") {
+            tracing::error!(rule = %name, "a rule is broken on purpose");
+            hold(&self.serving).service.with_rules(&name);
         }
     }
 
@@ -192,9 +247,7 @@ impl Engine {
     /// runs now makes way for others.
     fn send_soon(&self, members: u64) {
         self.departing.fetch_or(members, Ordering::SeqCst);
-        for link in self.links.of(members) {
-            link.unsent.notify_one();
-        }
+        self.links.each(members, |link| link.unsent.notify_one());
     }
 
     /// Sends off what waits for something to be sent with.
@@ -217,16 +270,19 @@ impl Engine {
             self.note(what);
         }
         let of_requests = |settled: &Settled| settled.request.is_some();
-        if outputs.settled.iter().any(of_requests) {
-            self.absorb(outputs.settled.into_iter().filter(of_requests).collect());
+        if outputs.withheld || outputs.settled.iter().any(of_requests) {
+            let settled = outputs.settled.into_iter().filter(of_requests).collect();
+            self.absorb(settled, outputs.withheld);
         }
     }
 
-    /// Tells the service whose part of a request has come to the end of waiting.
+    /// Tells the service whose part of a request has come to the end of waiting, and whether a lock has
+    /// found the lease over.
     #[cold]
-    fn absorb(&self, settled: Vec<Settled>) {
+    fn absorb(&self, settled: Vec<Settled>, withheld: bool) {
         self.serve(|service, parts, out| {
             parts.settled.extend(settled);
+            parts.withheld |= withheld;
             service.absorb(parts, out);
         });
     }
@@ -239,21 +295,35 @@ impl Engine {
 
     // What comes from other members, and timers.
 
-    /// Takes in what connection `number` to `member` has brought. Returns how many bytes were whole
+    /// Takes in what connection `number` of a link has brought. Returns how many bytes were whole
     /// frames, and what has followed from them.
     pub(crate) fn take_in(
         &self,
-        member: usize,
+        link: &Link,
         number: u64,
         bytes: &[u8],
     ) -> (Result<usize, LinkError>, Unsent<'_>) {
         let mut unsent = Unsent { engine: self, members: 0 };
-        let Some(link) = self.links.to(member) else { return (Err(LinkError::Replaced), unsent) };
-        let taken = link.take_in(number, bytes, |message| match message {
-            PeerMessage::Step(message) => unsent.members |= self.deliver(member, message),
-            message => self.serve(|service, parts, out| service.hear(member, message, parts, out)),
+        let taken = link.take_in(number, bytes, |message| {
+            if let PeerMessage::Step(step) = message
+                && let Some(place) = link.place_in(step.epoch)
+            {
+                unsent.members |= self.deliver(place, step);
+            } else {
+                unsent.members |= self.hear(&link.run, message);
+            }
         });
         (taken, unsent)
+    }
+
+    /// A run of another member says something to the service, or to a lock of a view that has just begun
+    /// or has yet to begin. Returns for which members there are new messages.
+    fn hear(&self, run: &Run, message: PeerMessage<'_>) -> u64 {
+        let place = self.serve(|service, parts, out| service.hear_from(run, &message, parts, out));
+        match (place, message) {
+            (Some(place), PeerMessage::Step(step)) => self.deliver(place, step),
+            _ => 0,
+        }
     }
 
     /// Lets a shard take a message. Returns for which members there are new ones.
@@ -301,22 +371,27 @@ impl Engine {
     pub(crate) async fn ready(&self) -> Result<(), Refusal> {
         loop {
             let changed = self.readiness.notified();
-            match hold(&self.service).readiness() {
-                _ if self.is_stopped() => return Err(Refusal::Stopped),
-                catraca_group::Readiness::Waiting(_) => {}
-                catraca_group::Readiness::Expelled(why) => return Err(Refusal::Expelled(why)),
-                _ => return Ok(()),
+            if self.is_stopped() {
+                return Err(Refusal::Stopped);
+            }
+            if self.is_ready() {
+                return Ok(());
             }
             changed.await;
         }
     }
 
-    /// The members that have never been connected, if the group waits for them.
-    pub(crate) fn awaited(&self) -> Option<Vec<String>> {
-        match hold(&self.service).readiness() {
-            catraca_group::Readiness::Waiting(members) => Some(members),
+    /// What keeps the member from granting locks, if something does.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        match hold(&self.serving).service.readiness() {
+            Readiness::Joining(why) => Some(why),
             _ => None,
         }
+    }
+
+    /// Until when locks may be granted, if nothing prolongs it.
+    pub(crate) fn valid_until(&self) -> Time {
+        Time(self.valid_until.load(Ordering::Acquire))
     }
 
     #[inline]
@@ -331,7 +406,13 @@ impl Engine {
             return None;
         }
         let listens = self.shards.step(place.shard, |cell| cell.shard.listens(place));
-        if listens { hold(&self.service).exclusion() } else { None }
+        if listens { hold(&self.serving).service.exclusion() } else { None }
+    }
+
+    /// Whether whoever was let in at `place` is still inside.
+    pub(crate) fn is_inside(&self, place: Place) -> bool {
+        let progress = self.shards.step(place.shard, |cell| cell.shard.progress(place));
+        matches!(progress, Progress::Inside(_))
     }
 
     /// Waits until something has been lost, if `is_lost` does not say so already.

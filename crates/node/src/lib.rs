@@ -19,18 +19,21 @@ mod native;
 mod node;
 mod outgoing;
 mod program;
+mod registry;
 mod repeats;
 mod timers;
-
 mod transport;
 
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
     MOST_MEMBERS, MOST_NAMES, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, MemberStatus,
-    NameError, Namespace, NamespaceStatus, Page, Query, Readiness, Refusal, Selection, Status,
-    Turns, Wait,
+    NameError, Namespace, NamespaceStatus, Page, PastView, Query, Readiness, Refusal,
+    RegistryStatus, Selection, Status, Time, Turns, Wait,
 };
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM};
-pub use node::{Node, StartError};
+pub use catraca_registry::embedded::voters;
+pub use catraca_registry::{Memory, Registry};
+pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE};
+pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};
+pub use registry::{RegistryError, RegistryPlace};

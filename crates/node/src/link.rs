@@ -1,12 +1,13 @@
 //! The link between this member and one other: a channel that loses, repeats and reorders nothing
 //! while both processes live, whatever happens to the connections under it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use catraca_client::clock;
 use catraca_client::frame::{self, FrameError, LONGEST_FRAME};
-use catraca_group::{PeerMessage, Time};
+use catraca_group::{Epoch, PeerMessage, Run, Time};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
@@ -58,8 +59,8 @@ struct Receiving {
     told: u64,
     /// Messages since then.
     messages: u64,
-    /// The process at the other side.
-    incarnation: Option<u64>,
+    /// What the side that dials calls this link. A link that one side has forgotten has another.
+    id: Option<u64>,
 }
 
 /// Why a connection is given up.
@@ -73,42 +74,123 @@ pub(crate) enum LinkError {
     Gap { came: u64, expected: u64 },
     #[error("another connection has taken its place")]
     Replaced,
-    #[error("another process is connected under the same name")]
-    OtherProcess,
+    #[error("the link was given up")]
+    Closed,
 }
 
-/// The link to one member.
+/// Why a call cannot go on with what was said before: one side has forgotten it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten;
+
+/// What a call says of the link that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resumption {
+    pub(crate) id: u64,
+    /// Whether the link has been connected before.
+    pub(crate) is_resumed: bool,
+    /// The last frame that has come.
+    pub(crate) received: u64,
+}
+
+/// The link to one run of another member.
 ///
 /// Whoever holds `receiving` may lock shards, and whoever holds a shard may lock `sending`: always
 /// in this order.
 pub(crate) struct Link {
+    pub(crate) run: Run,
+    made: Time,
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
-    /// How many bytes wait for the other side: looked at before every request, so without a mutex.
-    pending: AtomicUsize,
+    /// Where the member is in the view that runs, and which view that is: looked at for every message.
+    seat: AtomicU64,
+    is_full: AtomicBool,
+    /// How many links are full, of all.
+    full: Arc<AtomicUsize>,
     /// There is something to write that was not written at once.
     pub(crate) unsent: Notify,
     /// Something has come that the other side has not been told of.
     pub(crate) unacknowledged: Notify,
+    is_closed: AtomicBool,
+    closed: Notify,
 }
 
 impl Link {
-    pub(crate) fn new() -> Self {
+    /// A link that has never been connected. `full` counts the links that take nothing more.
+    pub(crate) fn new(run: Run, full: Arc<AtomicUsize>) -> Self {
         let (outgoing, connection, health) = (Outgoing::default(), None, Health::Never);
         Link {
+            run,
+            made: clock::now(),
             sending: Mutex::new(Sending { outgoing, connection, health }),
             receiving: Mutex::new(Receiving::default()),
-            pending: AtomicUsize::new(0),
+            seat: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
+            full,
             unsent: Notify::new(),
             unacknowledged: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            closed: Notify::new(),
+        }
+    }
+
+    /// From now on messages of this view go to locks directly: everything that came before is there.
+    pub(crate) fn seat(&self, epoch: Epoch, place: usize) {
+        self.seat.store(u64::from(epoch.0) << 32 | place as u64, Ordering::Release);
+    }
+
+    /// Where the member is in this view, if it runs.
+    #[inline]
+    pub(crate) fn place_in(&self, epoch: Epoch) -> Option<usize> {
+        let seat = self.seat.load(Ordering::Acquire);
+        (seat >> 32 == u64::from(epoch.0)).then_some(seat as u32 as usize)
+    }
+
+    /// The link is of no use any more. Its connection ends.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let mut sending = hold(&self.sending);
+        sending.connection = None;
+        sending.outgoing = Outgoing::default();
+        self.note_pending(&sending.outgoing);
+        drop(sending);
+        self.closed.notify_waiters();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the link is of no use any more.
+    pub(crate) async fn closed(&self) {
+        loop {
+            let closed = self.closed.notified();
+            if self.is_closed() {
+                return;
+            }
+            closed.await;
+        }
+    }
+
+    /// Keeps count of how much waits for the other side. Called with `sending` in hand.
+    fn note_pending(&self, outgoing: &Outgoing) {
+        let is_full = outgoing.pending() > MOST_PENDING;
+        if self.is_full.load(Ordering::Relaxed) != is_full {
+            self.is_full.store(is_full, Ordering::Relaxed);
+            match is_full {
+                true => self.full.fetch_add(1, Ordering::Relaxed),
+                false => self.full.fetch_sub(1, Ordering::Relaxed),
+            };
         }
     }
 
     /// Puts a message behind all others. [`flush`](Self::flush) sends it off.
     pub(crate) fn push(&self, message: PeerMessage<'_>) -> Result<(), FrameError> {
         let outgoing = &mut hold(&self.sending).outgoing;
+        if self.is_closed() {
+            return Ok(());
+        }
         outgoing.push_message(message)?;
-        self.pending.store(outgoing.pending(), Ordering::Relaxed);
+        self.note_pending(outgoing);
         Ok(())
     }
 
@@ -147,44 +229,62 @@ impl Link {
 
     /// Whether the other side is so far behind that nothing new should be begun.
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.load(Ordering::Relaxed) > MOST_PENDING
+        self.is_full.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_up(&self) -> bool {
         hold(&self.sending).connection.is_some()
     }
 
+    /// Whether it is connected, or was until so long ago.
+    pub(crate) fn is_fresh(&self, kept: Duration) -> bool {
+        match &hold(&self.sending).health {
+            Health::Up(_) => true,
+            Health::Down(since, _) => clock::now() < *since + kept,
+            Health::Never => clock::now() < self.made + kept,
+            Health::Refused(_) => false,
+        }
+    }
+
     pub(crate) fn health(&self) -> Health {
         hold(&self.sending).health.clone()
     }
 
-    /// The process at the other side, if it has ever been there.
-    pub(crate) fn incarnation(&self) -> Option<u64> {
-        hold(&self.receiving).incarnation
+    /// What a call to the other side says. `fresh` names the link if nobody has yet.
+    pub(crate) fn call(&self, fresh: u64) -> Resumption {
+        let mut receiving = hold(&self.receiving);
+        let is_resumed = receiving.connection > 0;
+        let id = *receiving.id.get_or_insert(fresh);
+        Resumption { id, is_resumed, received: receiving.received }
     }
 
-    /// The last frame that has come.
-    pub(crate) fn received(&self) -> u64 {
-        hold(&self.receiving).received
+    /// The other side calls. Returns the last frame that has come.
+    pub(crate) fn answer(&self, call: Resumption) -> Result<u64, Forgotten> {
+        let mut receiving = hold(&self.receiving);
+        match receiving.id {
+            Some(id) if id == call.id => Ok(receiving.received),
+            None if !call.is_resumed => {
+                receiving.id = Some(call.id);
+                Ok(receiving.received)
+            }
+            _ => Err(Forgotten),
+        }
     }
 
-    /// Begins to use `stream`. The other side has said which process it is, and which frames it has.
-    /// Returns the number of the connection, by which its reader is known.
+    /// Begins to use `stream`. The other side has said which frames it has. Returns the number of the
+    /// connection, by which its reader is known.
     pub(crate) fn connect(
         &self,
         stream: Arc<OwnedWriteHalf>,
-        incarnation: u64,
         peer_received: u64,
     ) -> Result<u64, LinkError> {
         let mut receiving = hold(&self.receiving);
-        // Looked at under the mutex: two processes of one name may call at the same moment.
-        if receiving.incarnation.is_some_and(|known| known != incarnation) {
-            return Err(LinkError::OtherProcess);
-        }
         let mut sending = hold(&self.sending);
+        if self.is_closed() {
+            return Err(LinkError::Closed);
+        }
         sending.outgoing.begin_again(peer_received)?;
-        self.pending.store(sending.outgoing.pending(), Ordering::Relaxed);
-        receiving.incarnation = Some(incarnation);
+        self.note_pending(&sending.outgoing);
         receiving.connection += 1;
         let number = receiving.connection;
         sending.connection = Some(Connection { number, stream });
@@ -238,7 +338,7 @@ impl Link {
         mut deliver: impl FnMut(PeerMessage<'_>),
     ) -> Result<usize, LinkError> {
         let mut receiving = hold(&self.receiving);
-        if receiving.connection != number {
+        if receiving.connection != number || self.is_closed() {
             return Err(LinkError::Replaced);
         }
         let mut rest = bytes;
@@ -259,7 +359,7 @@ impl Link {
                 Frame::Received { received, .. } => {
                     let outgoing = &mut hold(&self.sending).outgoing;
                     outgoing.acknowledge(received)?;
-                    self.pending.store(outgoing.pending(), Ordering::Relaxed);
+                    self.note_pending(outgoing);
                 }
             }
         }
@@ -288,5 +388,13 @@ impl Link {
     fn tell(&self, receiving: &mut Receiving) {
         hold(&self.sending).outgoing.push_received(receiving.received);
         (receiving.told, receiving.messages) = (receiving.received, 0);
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.is_full() {
+            self.full.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use catraca_client::clock;
 use catraca_client::system::plain;
-use catraca_group::{Page, Query, Refusal, Status};
+use catraca_group::{Leaving, Member, Page, Query, Refusal, Status};
+use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -14,10 +16,15 @@ use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
-use crate::transport::{self, Transport};
+use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// A node that leaves looks so often whether it has left.
+const LOOK: Duration = Duration::from_millis(50);
+/// When nobody is inside any more, it tries for so long to tell the group.
+const TELLING: Duration = Duration::from_secs(2);
 
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +32,9 @@ pub enum StartError {
     /// The configuration describes no node.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Its registry cannot be used.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// Its address is taken, or not of this machine.
     #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
@@ -61,14 +71,15 @@ fn remedy(reason: &io::Error) -> &'static str {
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
     address: SocketAddr,
+    opened: Option<Opened>,
+    drain: Duration,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Node {
-    /// Starts a node: it listens when this returns, and finds the other members by itself.
+    /// Starts a node: it listens when this returns, and joins its group by itself.
     pub async fn start(config: Config) -> Result<Node, StartError> {
-        let view = config.view()?;
-        let address = config.listen.clone().unwrap_or_else(|| view.own().address.clone());
+        let address = config.listen.clone().unwrap_or(config.own()?.address);
         let listener = TcpListener::bind(&address)
             .await
             .map_err(|reason| StartError::Listen { address: address.clone(), reason })?;
@@ -77,26 +88,75 @@ impl Node {
 
     /// Starts a node that listens at a socket which is bound already.
     pub async fn start_at(config: Config, listener: TcpListener) -> Result<Node, StartError> {
-        let view = config.view()?;
+        Self::begin(config, listener, None).await
+    }
+
+    /// Starts a node whose group keeps its registry there.
+    pub async fn start_with(
+        config: Config,
+        listener: TcpListener,
+        registry: Arc<dyn Registry>,
+    ) -> Result<Node, StartError> {
+        Self::begin(config, listener, Some(registry)).await
+    }
+
+    async fn begin(
+        config: Config,
+        listener: TcpListener,
+        registry: Option<Arc<dyn Registry>>,
+    ) -> Result<Node, StartError> {
+        let mut settings = config.settings()?;
+        let listen = || settings.member.address.clone();
         let address = listener
             .local_addr()
-            .map_err(|reason| StartError::Listen { address: view.own().address.clone(), reason })?;
-        let limits = Limits { turns: config.turns, most_locks: config.most_locks };
-        let engine = Arc::new(Engine::new(view, &config.group, incarnation(), limits));
-        let transport = Transport { engine: Arc::clone(&engine) };
-        let mut tasks = vec![tokio::spawn(remind(Arc::clone(&engine)))];
-        for member in engine.view.others() {
-            tasks.push(tokio::spawn(transport::write(Arc::clone(&engine), member)));
-            tasks.push(tokio::spawn(transport::acknowledge(Arc::clone(&engine), member)));
-            tasks.push(match member > engine.view.me {
-                true => tokio::spawn(transport.clone().dial(member)),
-                false => tokio::spawn(transport.clone().inquire(member)),
-            });
+            .map_err(|reason| StartError::Listen { address: listen(), reason })?;
+        if settings.member.address.ends_with(":0") {
+            // The system has chosen a port: the others have to know which.
+            settings.member.address = address.to_string();
         }
+        let calls = Arc::new(Calls::default());
+        calls.addresses.learn(settings.roster.iter().map(place));
+        let me = settings.member.name.clone();
+        let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
+        if !members.contains(&me) {
+            members.push(me.clone());
+        }
+        let limits = Limits { turns: config.turns, most_locks: config.most_locks };
+        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits);
+        #[cfg(feature = "mutants")]
+        engine.break_rule();
+        let engine = Arc::new(engine);
+        let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
         let server = Arc::new(Server::new(Arc::clone(&engine)));
-        tasks.push(tokio::spawn(transport.answer(listener, server)));
-        tasks.push(tokio::spawn(run_timers(Arc::clone(&engine))));
-        Ok(Node { engine, address, tasks })
+        // Before the registry is opened: the others may have to be heard for that.
+        let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
+        let opened = match registry {
+            Some(registry) => Ok(Opened::of(registry)),
+            None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tasks.iter().for_each(JoinHandle::abort);
+                return Err(error.into());
+            }
+        };
+        let registry = || Arc::clone(&opened.registry);
+        let its = || Arc::clone(&engine);
+        tasks.push(tokio::spawn(registry::carry_out(its(), registry(), asked)));
+        tasks.push(tokio::spawn(registry::watch(its(), registry())));
+        engine.registry.set(registry()).ok();
+        tasks.push(tokio::spawn(registry::look(registry())));
+        if let Some(embedded) = &opened.embedded {
+            tasks.push(tokio::spawn(registry::keep_voters(its(), embedded.clone())));
+            tasks.push(tokio::spawn(registry::keep_addresses(its(), calls, embedded.clone())));
+        }
+        tasks.push(tokio::spawn(transport.keep_links()));
+        tasks.push(tokio::spawn(run_timers(its())));
+        tasks.push(tokio::spawn(remind(its())));
+        engine.begin();
+        let drain = config.drain;
+        Ok(Node { engine, address, opened: Some(opened), drain, tasks })
     }
 
     /// Where the node listens.
@@ -104,8 +164,7 @@ impl Node {
         self.address
     }
 
-    /// Waits until the node has been connected to every other member. Before that it grants nothing:
-    /// requests wait.
+    /// Waits until the node is in its group. Before that it grants nothing: requests wait.
     pub async fn ready(&self) -> Result<(), Refusal> {
         self.engine.ready().await
     }
@@ -136,9 +195,47 @@ impl Node {
         self.engine.list(query).await.unwrap_or_default()
     }
 
-    /// Stops the node. Its locks are lost; guards that are still held say so, and so do the clients
-    /// of other processes. The locks are not passed on: whoever holds them has yet to notice.
+    /// Leaves the group in order, for this run: nothing is granted here any more, whoever is inside may
+    /// finish within the time that the configuration gives, and then the others go on at once. Whoever is
+    /// still inside is told before.
+    pub async fn leave(&self) {
+        self.depart(Leaving::ForGood, self.drain).await;
+    }
+
+    /// What makes a node that stops be quick about it.
+    pub fn hurry(&self) -> Hurry {
+        Hurry(Arc::downgrade(&self.engine))
+    }
+
+    /// Returns when the node has left its group because somebody told it to.
+    pub async fn left(&self) {
+        self.engine.left().await;
+    }
+
+    async fn depart(&self, how: Leaving, drain: Duration) {
+        self.engine.depart(how, drain);
+        let mut drained = None;
+        // If the registry cannot be reached, the lease runs out: that is as good.
+        while tokio::time::timeout(LOOK, self.engine.left()).await.is_err() {
+            if self.engine.is_drained() {
+                let since = *drained.get_or_insert_with(clock::now);
+                if clock::now().since(since) > TELLING {
+                    return tracing::warn!(
+                        "the group could not be told; it goes on when the lease is over"
+                    );
+                }
+            }
+        }
+        if let Some(Opened { embedded: Some(embedded), .. }) = &self.opened {
+            // If this node leads, nobody else knows what was agreed on last, and it takes time until
+            // another one leads.
+            embedded.announce().await;
+        }
+    }
+
+    /// Stops the node: it leaves its group in order, and gives its directory back.
     pub async fn stop(mut self) {
+        self.leave().await;
         let told = self.engine.stop();
         let tasks = std::mem::take(&mut self.tasks);
         let all_told = async {
@@ -154,9 +251,26 @@ impl Node {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;
         }
+        if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
+            embedded.close().await;
+        }
     }
 }
 
+/// Makes a node that stops be quick about it.
+pub struct Hurry(Weak<Engine>);
+
+impl Hurry {
+    /// Nobody is given time to finish any more.
+    pub fn hurry(&self) {
+        if let Some(engine) = self.0.upgrade() {
+            engine.depart(Leaving::ForGood, Duration::ZERO);
+        }
+    }
+}
+
+/// A node that is dropped goes as one that crashes: its locks are lost, and the others go on when its lease
+/// is over. Guards that are still held say so.
 impl Drop for Node {
     fn drop(&mut self) {
         let _: Vec<Arc<Outbox>> = self.engine.stop();
@@ -166,16 +280,21 @@ impl Drop for Node {
     }
 }
 
-/// Members that are started together have found each other after this time.
-const GATHERING: Duration = Duration::from_secs(3);
+/// A member that has been started with the others is in the group after this time.
+const JOINING: Duration = Duration::from_secs(5);
 
-/// Tells the operator whom the group waits for.
+/// Tells the operator what a node waits for that is not in its group.
 async fn remind(engine: Arc<Engine>) {
-    tokio::time::sleep(GATHERING).await;
-    if let Some(members) = engine.awaited() {
-        let members = members.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>();
-        let members = members.join(", ");
-        tracing::warn!(%members, "not connected yet; locks are granted once all members have been");
+    let mut told = None;
+    loop {
+        tokio::time::sleep(JOINING).await;
+        let obstacle = engine.obstacle();
+        if obstacle != told {
+            if let Some(why) = &obstacle {
+                tracing::warn!(%why, "not in the group yet");
+            }
+            told = obstacle;
+        }
     }
 }
 
@@ -185,6 +304,10 @@ async fn run_timers(engine: Arc<Engine>) {
         let timer = engine.timers.next().await;
         engine.run_out(timer);
     }
+}
+
+fn place(member: &Member) -> (&str, &str) {
+    (&member.name, &member.address)
 }
 
 /// A number that no other run of this member has: the time, to the nanosecond.

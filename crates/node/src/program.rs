@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use catraca_core::Fence;
 use catraca_group::{
-    Acquire as Asking, Asked, Key, LockName, MOST_PERMITS, Origin, Place, Refusal, RequestId, Wait,
+    Acquire as Asking, Asked, Key, LockName, MOST_PERMITS, Origin, Place, Refusal, RequestId, Time,
+    Wait,
 };
 
 use crate::engine::Engine;
@@ -76,7 +77,7 @@ impl<'a> Request<'a> {
         if self.engine.is_stopped() {
             return Err(Refusal::Stopped);
         }
-        let view = &self.engine.view;
+        let view = &self.engine.shape;
         if !self.engine.is_ready() || view.knows_sets(view.namespace(name), self.permits) {
             return Ok(None);
         }
@@ -272,8 +273,14 @@ impl Guard {
         one.into_iter().chain(many.iter().copied())
     }
 
+    /// Until when nobody else can hold the locks, by [`clock::now`](catraca_client::clock::now), if the
+    /// node hears nothing more from its group. While it does, this moves on.
+    pub fn valid_until(&self) -> Time {
+        if self.is_lost() { Time(0) } else { self.engine.valid_until() }
+    }
+
     /// Returns when the locks are no longer held although they were not released: the node has
-    /// stopped, or the group goes on without it.
+    /// stopped, or has lost its lease, or the group goes on without it.
     pub async fn lost(&self) {
         self.engine.lost(|| self.is_lost()).await;
     }
@@ -281,7 +288,9 @@ impl Guard {
     pub(crate) fn is_lost(&self) -> bool {
         self.engine.is_stopped()
             || match self.hold {
-                Hold::Simple(place, _) => self.engine.exclusion(place).is_some(),
+                Hold::Simple(place, _) => {
+                    !self.engine.is_inside(place) || self.engine.exclusion(place).is_some()
+                }
                 Hold::Known(id, _) => self.engine.is_lost(id),
             }
     }

@@ -1,8 +1,9 @@
-//! Connections between members: who dials, who answers, and what is read.
+//! Connections between members: who calls, who answers, and what is read.
 //!
-//! There is one link per pair of members. The one that comes first in the list of members dials; the
-//! other answers. A connection that breaks is dialled again, for as long as the node lives.
+//! There is one link for each pair of runs of two members. Whoever joined the group later calls; the other
+//! answers. A connection that breaks is made anew, for as long as both are in the view.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -11,18 +12,20 @@ use std::time::Duration;
 
 use catraca_client::frame;
 use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, VERSION};
+use catraca_group::{Entry, MOST_MEMBERS, Run};
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::engine::Engine;
-use crate::link::{Link, LinkError};
+use crate::engine::{Engine, Peers};
+use crate::link::{Link, LinkError, Resumption};
 use crate::mutex::hold;
 use crate::native::Server;
+use crate::registry::Calls;
 use crate::repeats::Repeats;
 
 /// A handshake takes no longer.
@@ -46,50 +49,54 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(25);
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
-/// A member that should have called by now is asked whether it will, this often.
-const INQUIRY_INTERVAL: Duration = Duration::from_secs(5);
+/// A link to somebody who is not in the view is kept for so long without a connection.
+const KEPT: Duration = Duration::from_secs(30);
+/// How often links are looked through for those that nobody needs.
+const TIDYING: Duration = Duration::from_secs(5);
+/// More runs that are not in the view are not listened to.
+const MOST_STRANGERS: usize = MOST_MEMBERS;
 
 /// A member introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Introduction {
     pub(crate) group: String,
-    /// The name of the caller.
-    pub(crate) from: String,
-    /// The name of the member that it means to call.
-    pub(crate) to: String,
-    /// Which run of the caller this is.
-    pub(crate) incarnation: u64,
-    /// What the caller takes for the group's members and algorithms.
-    pub(crate) view: u64,
-    /// Which run of the called member the caller knows, and the last frame that it has from it.
-    pub(crate) known: Option<u64>,
+    /// Who calls.
+    pub(crate) from: Run,
+    /// The run that it means to call.
+    pub(crate) to: Run,
+    /// The link's name, whether it has been connected before, and the last frame that the caller has.
+    pub(crate) link: u64,
+    pub(crate) is_resumed: bool,
     pub(crate) received: u64,
 }
 
 /// The answer to a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MemberAnswer {
-    /// The connection can be used.
-    Welcome { incarnation: u64, received: u64 },
-    /// The two belong together, but the one that is called is to call.
-    WillCall,
+    /// The connection can be used; the last frame that has come from the caller.
+    Welcome { received: u64 },
+    /// What was said over the link before is not known here any more.
+    Forgotten,
     /// The two do not belong together, and why.
     Refused(String),
-    /// The caller has been restarted, and the group goes on without it.
-    Restarted(String),
-    /// The one that is called has been restarted, and does not know what the caller knows.
-    Forgotten(String),
 }
 
 /// What connections need to know.
 #[derive(Clone)]
 pub(crate) struct Transport {
     pub(crate) engine: Arc<Engine>,
+    /// Who answers what other members ask of the registry here.
+    pub(crate) calls: Arc<Calls>,
 }
 
-/// A connection that can be used: the stream, which run of the other member, and the last frame that
-/// it has.
-type Connected = (TcpStream, u64, u64);
+/// A task that ends with this.
+struct Running(JoinHandle<()>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 impl Transport {
     /// Answers every call. Calls end with this.
@@ -148,6 +155,16 @@ impl Transport {
                 let introduction = frame::read(&introduction)?;
                 self.receive_member(stream, introduction).await
             }
+            Caller::Registry => match other_version {
+                // Whoever speaks another version gets no reply, and says so there.
+                Some(why) => Err(HandshakeError::Refused(why)),
+                None => {
+                    if let Err(error) = self.calls.answer(stream).await {
+                        tracing::debug!(%from, %error, "a member asks the registry no more");
+                    }
+                    Ok(())
+                }
+            },
         }
     }
 
@@ -182,120 +199,122 @@ impl Transport {
         mut stream: TcpStream,
         introduction: Introduction,
     ) -> Result<(), HandshakeError> {
-        let member = match self.check(&introduction) {
-            Ok(member) => member,
-            Err(answer) => {
-                handshake::say(&mut stream, &answer).await?;
-                return self.refusal(&introduction, answer);
+        if let Err(why) = self.check(&introduction) {
+            handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
+            let from = &introduction.from;
+            return Err(HandshakeError::Refused(format!("'{from}' is refused: {why}")));
+        }
+        let Introduction { from, link: id, is_resumed, received, .. } = introduction;
+        let call = Resumption { id, is_resumed, received };
+        let link = self.engine.links.to(&from);
+        let (link, own) = match link.answer(call) {
+            Ok(own) => (link, own),
+            Err(_) if is_resumed => {
+                handshake::say(&mut stream, &MemberAnswer::Forgotten).await?;
+                return Ok(());
+            }
+            Err(_) => {
+                // The caller has begun anew, and knows nothing of what was said before.
+                let link = self.engine.links.begin_anew(&from);
+                self.engine.forgotten(&from);
+                let own = link.answer(call).unwrap_or_default();
+                (link, own)
             }
         };
-        let Some(link) = self.engine.links.to(member) else { return Ok(()) };
-        let (incarnation, received) = (self.engine.incarnation, link.received());
-        handshake::say(&mut stream, &MemberAnswer::Welcome { incarnation, received }).await?;
-        let Introduction { incarnation, received, .. } = introduction;
-        self.converse(member, link, (stream, incarnation, received)).await;
+        handshake::say(&mut stream, &MemberAnswer::Welcome { received: own }).await?;
+        self.converse(&link, stream, received).await;
         Ok(())
     }
 
-    /// Keeps in mind that a member was turned away, for those who ask how the links are.
-    fn refusal(
-        &self,
-        introduction: &Introduction,
-        answer: MemberAnswer,
-    ) -> Result<(), HandshakeError> {
-        let why = match answer {
-            MemberAnswer::Welcome { .. } | MemberAnswer::WillCall => return Ok(()),
-            MemberAnswer::Refused(why)
-            | MemberAnswer::Restarted(why)
-            | MemberAnswer::Forgotten(why) => why,
-        };
-        let from = &introduction.from;
-        let members = &self.engine.view.members;
-        let member = members.iter().position(|member| member.name == *from);
-        if let Some(link) = member.and_then(|member| self.engine.links.to(member)) {
-            link.refuse(why.clone());
+    /// Whether the caller may be linked to this member.
+    fn check(&self, introduction: &Introduction) -> Result<(), String> {
+        let Introduction { group, from, to, .. } = introduction;
+        let (own_group, me) = (&self.engine.group, &self.engine.shape.own().name);
+        if group != own_group {
+            return Err(format!("member '{me}' is in group '{own_group}', not in '{group}'"));
         }
-        Err(HandshakeError::Refused(format!("'{from}' is refused: {why}")))
-    }
-
-    /// Which member calls, if it is one of ours and means us.
-    fn check(&self, introduction: &Introduction) -> Result<usize, MemberAnswer> {
-        let refused = |why: String| Err(MemberAnswer::Refused(why));
-        let Introduction { group, from, to, incarnation, view: theirs, known, .. } = introduction;
-        let view = &self.engine.view;
-        let me = &view.own().name;
-        if *group != self.engine.group {
-            let own = &self.engine.group;
-            return refused(format!("member '{me}' is in group '{own}', not in '{group}'"));
-        }
-        if to != me {
-            return refused(format!(
+        if to.name != *me {
+            return Err(format!(
                 "member '{me}' answers where '{to}' should; check the addresses of the members"
             ));
         }
-        let Some(member) = view.members.iter().position(|member| member.name == *from) else {
-            return refused(format!(
-                "member '{me}' knows no member '{from}' in group '{group}'; give all of them the same list"
-            ));
-        };
-        if *theirs != view.digest() {
-            return refused(format!(
-                "'{from}' and '{me}' have different members or namespaces in their configurations; make them equal"
+        if from.name == *me {
+            return Err(format!(
+                "another process is member '{from}'; give each node a name of its own"
             ));
         }
-        if member == view.me {
-            return refused(format!(
-                "another process is connected as member '{from}'; give each node a name of its own"
-            ));
+        let peers = self.engine.peers.borrow();
+        if to.incarnation != peers.own.incarnation {
+            return Err(format!("member '{me}' was started anew, and joins again"));
         }
-        if member > view.me {
-            return Err(MemberAnswer::WillCall);
+        let is_known = |run: &Run| peers.entries.iter().any(|entry| entry.run() == *run);
+        let links = self.engine.links.all();
+        let strangers = links.iter().filter(|link| !is_known(&link.run)).count();
+        if strangers >= MOST_STRANGERS && !is_known(from) {
+            return Err("too many members want to join at once".to_string());
         }
-        if known.is_some_and(|known| known != self.engine.incarnation) {
-            let why = restarted(me);
-            self.engine.expel(&why);
-            return Err(MemberAnswer::Forgotten(why));
-        }
-        let link = self.engine.links.to(member);
-        let before = link.and_then(Link::incarnation);
-        if before.is_none_or(|before| before == *incarnation) {
-            return Ok(member);
-        }
-        if link.is_some_and(Link::is_up) {
-            return refused(format!(
-                "another process is connected as member '{from}'; give each node a name of its own"
-            ));
-        }
-        Err(MemberAnswer::Restarted(restarted(from)))
+        Ok(())
     }
 
-    /// Calls `member` again and again, for as long as the node lives.
-    pub(crate) async fn dial(self, member: usize) {
-        let Some(link) = self.engine.links.to(member) else { return };
-        let name = &self.engine.view.members[member].name;
+    /// Keeps links to whoever is in the view, and to no others.
+    pub(crate) async fn keep_links(self) {
+        let mut peers = self.engine.peers.subscribe();
+        let mut dialling: BTreeMap<Run, Running> = BTreeMap::new();
+        let mut of = peers.borrow().own.clone();
+        loop {
+            let Peers { own, entries, called } = peers.borrow_and_update().clone();
+            if own != of {
+                // All links are those of another run.
+                dialling.clear();
+                of = own.clone();
+            }
+            let to_call = &entries[..called.min(entries.len())];
+            dialling.retain(|run, _| to_call.iter().any(|entry| entry.run() == *run));
+            for entry in to_call {
+                dialling.entry(entry.run()).or_insert_with(|| {
+                    let (transport, own) = (self.clone(), own.clone());
+                    Running(tokio::spawn(transport.dial(own, entry.clone())))
+                });
+            }
+            self.engine.links.retain(|link| {
+                entries.iter().any(|entry| entry.run() == link.run) || link.is_fresh(KEPT)
+            });
+            tokio::select! {
+                changed = peers.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(TIDYING) => {}
+            }
+        }
+    }
+
+    /// Calls a run of another member again and again, for as long as it is wanted.
+    async fn dial(self, own: Run, entry: Entry) {
+        let (run, address) = (entry.run(), entry.member.address);
         let mut pause = FIRST_PAUSE;
         let mut told = Repeats::default();
         loop {
-            match in_time(self.call(member, link)).await {
-                Ok(Ok(connected)) => {
+            let link = self.engine.links.to(&run);
+            match in_time(self.call(&own, &link, &address)).await {
+                Ok((stream, MemberAnswer::Welcome { received })) => {
                     pause = FIRST_PAUSE;
                     told = Repeats::default();
-                    self.converse(member, link, connected).await;
+                    self.converse(&link, stream, received).await;
                 }
-                Ok(Err(answer)) => {
-                    if let Some((what, why)) = self.turned_down(answer) {
-                        // It goes on until somebody has read this; once is enough.
-                        if told.is_news(why.clone()) {
-                            tracing::error!(member = %name, %why, "{what}");
-                        }
-                        link.refuse(why);
+                Ok((_, MemberAnswer::Forgotten)) => {
+                    self.engine.links.begin_anew(&run);
+                    self.engine.forgotten(&run);
+                }
+                Ok((_, MemberAnswer::Refused(why))) => {
+                    // It goes on until somebody has read this; once is enough.
+                    if told.is_news(why.clone()) {
+                        tracing::warn!(member = %run, %why, "this member refuses us");
                     }
+                    link.refuse(why);
                     pause = LONGEST_PAUSE;
                 }
                 Err(error) => {
                     let why = error.to_string();
                     if pause == LONGEST_PAUSE && told.is_news(why.clone()) {
-                        tracing::warn!(member = %name, %why, "cannot be reached");
+                        tracing::warn!(member = %run, %why, "cannot be reached");
                     }
                     link.unreachable(why);
                 }
@@ -305,104 +324,65 @@ impl Transport {
         }
     }
 
-    /// Asks a member that is to call us, and has not, whether it will: one whose list of members
-    /// does not have us never does, and we would wait for it without a reason.
-    pub(crate) async fn inquire(self, member: usize) {
-        let Some(link) = self.engine.links.to(member) else { return };
-        let name = &self.engine.view.members[member].name;
-        let mut told = Repeats::default();
-        loop {
-            tokio::time::sleep(INQUIRY_INTERVAL).await;
-            if link.is_up() {
-                continue;
-            }
-            if let Ok(Err(answer)) = in_time(self.call(member, link)).await
-                && let Some((what, why)) = self.turned_down(answer)
-            {
-                if told.is_news(why.clone()) {
-                    tracing::error!(member = %name, %why, "{what}");
-                }
-                link.refuse(why);
-            }
-        }
-    }
-
-    /// What it means that a member does not want this connection, and why; nothing if all is well.
-    fn turned_down(&self, answer: MemberAnswer) -> Option<(&'static str, String)> {
-        match answer {
-            MemberAnswer::Welcome { .. } | MemberAnswer::WillCall => None,
-            MemberAnswer::Refused(why) => Some(("this member refuses us", why)),
-            MemberAnswer::Restarted(why) => {
-                self.engine.expel(&why);
-                Some(("this member refuses us", why))
-            }
-            MemberAnswer::Forgotten(why) => Some(("this member is refused", why)),
-        }
-    }
-
-    /// Calls a member once. An answer that is no connection says why.
+    /// Calls a member once.
     async fn call(
         &self,
-        member: usize,
+        own: &Run,
         link: &Link,
-    ) -> Result<Result<Connected, MemberAnswer>, HandshakeError> {
-        let view = &self.engine.view;
-        let mut stream = TcpStream::connect(&view.members[member].address).await?;
+        address: &str,
+    ) -> Result<(TcpStream, MemberAnswer), HandshakeError> {
+        let mut stream = TcpStream::connect(address).await?;
         prepare(&stream)?;
-        let known = link.incarnation();
+        let Resumption { id, is_resumed, received } = link.call(fresh_id());
         let introduction = Introduction {
             group: self.engine.group.clone(),
-            from: view.own().name.clone(),
-            to: view.members[member].name.clone(),
-            incarnation: self.engine.incarnation,
-            view: view.digest(),
-            known,
-            received: link.received(),
+            from: own.clone(),
+            to: link.run.clone(),
+            link: id,
+            is_resumed,
+            received,
         };
         let introduction = frame::encode(&introduction)?;
         handshake::greet(&mut stream, Caller::Member(introduction)).await?;
-        Ok(match handshake::hear(&mut stream).await? {
-            MemberAnswer::Welcome { incarnation, .. }
-                if known.is_some_and(|known| known != incarnation) =>
-            {
-                Err(MemberAnswer::Forgotten(restarted(&view.members[member].name)))
-            }
-            MemberAnswer::Welcome { incarnation, received } => Ok((stream, incarnation, received)),
-            answer => Err(answer),
-        })
+        let answer = handshake::hear(&mut stream).await?;
+        Ok((stream, answer))
     }
 
-    /// Uses a connection until it breaks.
-    async fn converse(&self, member: usize, link: &Link, connected: Connected) {
-        let (stream, incarnation, received) = connected;
-        let name = &self.engine.view.members[member].name;
+    /// Uses a connection until it breaks, or the link is not wanted any more.
+    async fn converse(&self, link: &Arc<Link>, stream: TcpStream, received: u64) {
+        let member = &link.run;
         let (reader, writer) = stream.into_split();
-        let number = match link.connect(Arc::new(writer), incarnation, received) {
+        let number = match link.connect(Arc::new(writer), received) {
             Ok(number) => number,
             Err(error) => {
-                tracing::error!(member = %name, %error, "this connection cannot be used");
+                tracing::warn!(%member, %error, "this connection cannot be used");
                 return link.refuse(error.to_string());
             }
         };
-        tracing::info!(member = %name, "connected");
-        self.engine.connected(member, incarnation);
-        let why = match self.read(member, number, reader).await {
-            Ok(()) => "the connection was closed".to_string(),
-            Err(error) => error.to_string(),
+        tracing::info!(%member, "connected");
+        let _writing = Running(tokio::spawn(write(Arc::clone(link))));
+        let _telling = Running(tokio::spawn(acknowledge(Arc::clone(link))));
+        // The connection may be cut off from outside at any moment: then it is noted all the same.
+        let broken = Broken { transport: self, link, number };
+        self.engine.look_at(link);
+        let why = tokio::select! {
+            read = self.read(link, number, reader) => match read {
+                Ok(()) => "the connection was closed".to_string(),
+                Err(error) => error.to_string(),
+            },
+            () = link.closed() => "the link is not needed any more".to_string(),
         };
-        tracing::info!(member = %name, %why, "disconnected");
-        if link.disconnect(number, why) {
-            self.engine.disconnected(member);
-        }
+        tracing::info!(%member, %why, "disconnected");
+        broken.because(why);
     }
 
-    async fn read(&self, member: usize, number: u64, mut reader: OwnedReadHalf) -> io::Result<()> {
+    async fn read(&self, link: &Link, number: u64, mut reader: OwnedReadHalf) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
             if reader.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }
-            let (taken, after) = self.engine.take_in(member, number, &bytes);
+            let (taken, after) = self.engine.take_in(link, number, &bytes);
             if !after.is_nothing() {
                 // Whoever has got a lock has waited longest, and may have something to send too.
                 let_others_run().await;
@@ -415,6 +395,31 @@ impl Transport {
             }
         }
     }
+}
+
+/// A connection in use. It is noted when it ends, however it ends.
+struct Broken<'a> {
+    transport: &'a Transport,
+    link: &'a Link,
+    number: u64,
+}
+
+impl Broken<'_> {
+    fn because(self, why: String) {
+        self.link.disconnect(self.number, why);
+    }
+}
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        self.link.disconnect(self.number, "the connection was given up".to_string());
+        self.transport.engine.look_at(self.link);
+    }
+}
+
+/// A name for a link that no other has had.
+fn fresh_id() -> u64 {
+    std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8)
 }
 
 /// Goes behind the tasks that are ready already. Unlike tokio's `yield_now` it does not look for new
@@ -443,8 +448,7 @@ fn turned_away(from: SocketAddr, why: String, told: &Mutex<Repeats<(IpAddr, Stri
 }
 
 /// Writes what was not written at once.
-pub(crate) async fn write(engine: Arc<Engine>, member: usize) {
-    let Some(link) = engine.links.to(member) else { return };
+async fn write(link: Arc<Link>) {
     loop {
         link.unsent.notified().await;
         while !link.write() {
@@ -456,8 +460,7 @@ pub(crate) async fn write(engine: Arc<Engine>, member: usize) {
 }
 
 /// Tells the other side now and then what has come.
-pub(crate) async fn acknowledge(engine: Arc<Engine>, member: usize) {
-    let Some(link) = engine.links.to(member) else { return };
+async fn acknowledge(link: Arc<Link>) {
     loop {
         link.unacknowledged.notified().await;
         tokio::time::sleep(RECEIPT_DELAY).await;
@@ -466,7 +469,7 @@ pub(crate) async fn acknowledge(engine: Arc<Engine>, member: usize) {
 }
 
 /// Sets a new connection up: small messages leave at once, and the end of the other side is noticed.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive =
         TcpKeepalive::new().with_time(IDLE).with_interval(PROBE_INTERVAL).with_retries(PROBES);
@@ -476,12 +479,6 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     Ok(())
-}
-
-fn restarted(name: &str) -> String {
-    format!(
-        "member '{name}' has been restarted and has forgotten its locks; restart the whole group"
-    )
 }
 
 async fn in_time<T>(

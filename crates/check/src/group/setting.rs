@@ -167,7 +167,7 @@ impl Setting {
         });
         let resources = self.resources;
         let namespace = Namespace { resources, ..Namespace::new("*", &self.algorithm) };
-        View::new(members.collect(), me, vec![namespace], USUAL_DETECTOR)
+        View::new(members.collect(), me, vec![namespace], Some(USUAL_DETECTOR))
     }
 
     /// Whether sets are asked for whole.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use catraca_node::{LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS, hi_adsd};
+use catraca_node::{Config, LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS, RegistryPlace, hi_adsd};
 
 use super::node::read;
 use crate::Outcome;
@@ -76,8 +76,14 @@ impl Arguments {
             let note = if takes("resources") {
                 format!("sets, over {} resources", grouped(namespace.resources.into()))
             } else if takes("test-interval") {
-                let hi_adsd::Config { interval, timeout, .. } = config.detector;
-                format!("survives crashes: tests every {interval:?}, time-out {timeout:?}")
+                match config.detector {
+                    Some(hi_adsd::Config { interval, timeout, .. }) => {
+                        format!(
+                            "hears of crashes by tests every {interval:?}, time-out {timeout:?}"
+                        )
+                    }
+                    None => "hears of crashes by the view".to_string(),
+                }
             } else {
                 String::new()
             };
@@ -88,6 +94,12 @@ impl Arguments {
         }
         writeln!(
             out,
+            "\nA member that is silent for {:?} is out of the group. {}",
+            config.lease,
+            registry_words(&config)
+        )?;
+        writeln!(
+            out,
             "\nLimits: {} locks per node, {} hand-overs in a row between clients of one node,\n\
              for each that waited {} rounds; names of at most {LONGEST_NAME} bytes, semaphores of at most {MOST_PERMITS} permits.",
             grouped(config.most_locks as u64),
@@ -95,5 +107,21 @@ impl Arguments {
             config.turns.rounds
         )?;
         Ok(())
+    }
+}
+
+/// Where the registry is, in a sentence.
+fn registry_words(config: &Config) -> String {
+    match &config.registry {
+        RegistryPlace::Memory => {
+            let mut names: Vec<String> = config.members.iter().map(|it| it.name.clone()).collect();
+            names.sort();
+            let voters = catraca_node::voters(&names).join(", ");
+            format!("The registry is kept by {voters}, each in a directory of its own (--data).")
+        }
+        RegistryPlace::Directory(directory) => {
+            format!("The registry is kept in {}.", directory.display())
+        }
+        RegistryPlace::Etcd(_) => "The registry is kept in etcd.".to_string(),
     }
 }

@@ -3,10 +3,13 @@
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use catraca_algorithms::SpecError;
 use catraca_client::DEFAULT_ADDRESS;
-use catraca_node::{Config, ConfigError, Namespace, Node, StartError, Status};
+use catraca_node::{
+    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
+};
 use nix::sys::signal::Signal;
 use tracing::Level;
 
@@ -16,6 +19,7 @@ use crate::log;
 use crate::open_files;
 use crate::output::{Stdout, reason};
 use crate::signals::Signals;
+use crate::value::duration;
 
 /// Runs a node that grants locks: alone, or as a member of a group.
 ///
@@ -45,6 +49,20 @@ pub(crate) struct Arguments {
     /// The group's name. Members of different groups do not talk to each other.
     #[arg(long)]
     group: Option<String>,
+    /// Where this node keeps its part of the registry: who the members are, their leases, durable holds.
+    /// A directory for each node; by default in $XDG_DATA_HOME/catraca, or ~/.local/share/catraca.
+    #[arg(long, value_name = "DIR", conflicts_with = "registry")]
+    data: Option<PathBuf>,
+    /// Keep the registry in an etcd cluster instead: etcd://[USER@]HOST:PORT,..., or etcds://...?ca=FILE
+    /// with TLS; 'catraca config check' tells the rest.
+    #[arg(long, value_name = "URL")]
+    registry: Option<String>,
+    /// How long a member that is silent stays in the group, as in 5s. The same at all members.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    lease: Option<Duration>,
+    /// How long whoever holds a lock here may finish when the node is stopped, as in 5s.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    drain: Option<Duration>,
     /// The algorithm that guards all names; 'catraca algorithms' lists them.
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
@@ -52,6 +70,9 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     verbose: bool,
 }
+
+/// The user that the service runs as.
+const SERVICE_USER: &str = "catraca";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,12 +123,27 @@ impl Arguments {
         if let Some(algorithm) = &self.algorithm {
             config.namespaces = vec![Namespace::new("*", algorithm)];
         }
+        config.lease = self.lease.unwrap_or(config.lease);
+        config.drain = self.drain.unwrap_or(config.drain);
+        config.registry = self.registry_place(&config)?;
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
                 Err(error.into())
             }
             checked => checked.map(|()| config).map_err(of_config),
         }
+    }
+
+    /// Where the registry is: what the flags say, or else the file, or else the usual directory.
+    fn registry_place(&self, config: &Config) -> Result<RegistryPlace, Failure> {
+        Ok(match (&self.data, &self.registry) {
+            (Some(data), _) => RegistryPlace::Directory(data.clone()),
+            (None, Some(url)) => RegistryPlace::Etcd(url.clone()),
+            (None, None) if config.registry == RegistryPlace::Memory => {
+                RegistryPlace::Directory(usual_directory()?.join(&config.group).join(&config.name))
+            }
+            (None, None) => config.registry.clone(),
+        })
     }
 
     /// A group of one, at the address that it listens at.
@@ -122,6 +158,17 @@ impl Arguments {
         }
         config
     }
+}
+
+/// Where programs of this user keep their data, by the XDG rules; a service has a place of its own.
+fn usual_directory() -> Result<PathBuf, Failure> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    if std::env::var_os("USER").is_some_and(|user| user == SERVICE_USER) {
+        return Ok(PathBuf::from("/var/lib/catraca"));
+    }
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+    let none = || Failure::input("this user has no home directory: say --data DIR");
+    Ok(data.ok_or_else(none)?.join("catraca"))
 }
 
 /// What is wrong with a configuration, with the nearest name to a wrong one.
@@ -162,11 +209,19 @@ async fn serve(config: Config) -> Outcome {
     let members = config.members.len();
     let node = Node::start(config).await.map_err(|error| match error {
         StartError::Config(error) => of_config(error),
-        error @ StartError::Listen { .. } => Failure::System(anyhow::Error::msg(error.to_string())),
+        StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
+        error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
     greet(&name, &group, members, node.address())?;
     loop {
-        match signals.next().await {
+        let signal = tokio::select! {
+            signal = signals.next() => signal,
+            () = node.left() => {
+                tracing::info!("this node has left its group");
+                break;
+            }
+        };
+        match signal {
             Signal::SIGUSR1 => tell(&node.status()),
             // It has no meaning here, but must not end a node.
             Signal::SIGUSR2 => {}
@@ -176,8 +231,18 @@ async fn serve(config: Config) -> Outcome {
             }
         }
     }
-    node.stop().await;
-    Ok(())
+    let hurry = node.hurry();
+    let stopping = node.stop();
+    tokio::pin!(stopping);
+    loop {
+        tokio::select! {
+            () = &mut stopping => return Ok(()),
+            signal = signals.next() => match signal {
+                Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                _ => hurry.hurry(),
+            }
+        }
+    }
 }
 
 /// Logs how the node is doing.

@@ -3,7 +3,10 @@
 use std::io::Write;
 use std::time::Duration;
 
-use catraca_client::{Connection, DEFAULT_ADDRESS, DetectorStatus, LinkStatus, Readiness, Status};
+use catraca_client::{
+    Connection, DEFAULT_ADDRESS, DetectorStatus, LinkStatus, PastView, Readiness, RegistryStatus,
+    Status,
+};
 use serde_json::json;
 
 use crate::Outcome;
@@ -26,11 +29,10 @@ pub(crate) struct Arguments {
 
 const HELP: &str = "\
 Exit codes, for monitoring:
-    0  the node is ready, and all links are up
+    0  the node is ready, every member is in the view, and all links are up
     2  wrong input
-    3  degraded: a member is not connected, refused or taken for crashed, or the node waits for
-       members before it grants locks
-    4  the node grants nothing: it was expelled, or the group goes on without it
+    3  degraded: a member is not in the view, or not connected, or the registry is in trouble
+    4  the node grants nothing: it is not in its group, or its lease is over
   125  no node answers";
 
 const DEGRADED: u8 = 3;
@@ -56,12 +58,16 @@ impl Arguments {
 fn code(status: &Status) -> u8 {
     let is_well = |link: &LinkStatus| matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
     let mut members = status.members.iter();
+    let is_troubled = status.registry.as_ref().is_some_and(|registry| registry.trouble.is_some());
     match status.readiness {
-        Readiness::Expelled(_) | Readiness::Excluded(_) => USELESS,
-        Readiness::Waiting(_) | Readiness::Joining(_) => DEGRADED,
+        Readiness::Ready if is_troubled => DEGRADED,
+        Readiness::Expelled(_) | Readiness::Excluded(_) | Readiness::Joining(_) => USELESS,
+        Readiness::Ready if status.valid == Some(0) => USELESS,
+        Readiness::Waiting(_) => DEGRADED,
         Readiness::Ready => {
-            let is_whole =
-                members.all(|member| is_well(&member.link) && member.suspected.is_none());
+            let is_whole = members.all(|member| {
+                member.is_in_view && is_well(&member.link) && member.suspected.is_none()
+            });
             if is_whole { 0 } else { DEGRADED }
         }
     }
@@ -91,18 +97,29 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         ("member", Align::Left),
         ("address", Align::Left),
         ("cluster", Align::Left),
+        ("view", Align::Left),
+        ("lease renewed", Align::Left),
         ("link", Align::Left),
     ]);
     for member in &status.members {
         let cluster = member.cluster.clone().unwrap_or("-".to_string());
-        let (word, millis, why) = link_words(&member.link);
+        let (word, millis, why) = match &member.link {
+            LinkStatus::Connecting if !member.is_in_view => ("-", None, None),
+            link => link_words(link),
+        };
         let since = millis.map_or(String::new(), |millis| format!(" for {}", lasting(millis)));
         let why = why.map_or(String::new(), |why| format!(": {why}"));
         let crashed = member
             .suspected
             .map_or(String::new(), |millis| format!("; taken for crashed {} ago", lasting(millis)));
         let link = format!("{word}{since}{why}{crashed}");
-        members.row(vec![member.name.clone(), member.address.clone(), cluster, link]);
+        let view = if member.is_in_view { "in" } else { "out" }.to_string();
+        let renewed = match member.renewed {
+            Some(millis) => format!("{} ago", lasting(millis)),
+            None => "-".to_string(),
+        };
+        let (name, address) = (member.name.clone(), member.address.clone());
+        members.row(vec![name, address, cluster, view, renewed, link]);
     }
     let mut namespaces = Table::new(&[
         ("names", Align::Left),
@@ -123,6 +140,14 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
+    if let Some(registry) = &status.registry {
+        writeln!(out, "{}", registry_words(registry))?;
+    }
+    if let Some(millis) = status.valid {
+        writeln!(out, "Without it locks are granted here for another {}.", lasting(millis))?;
+    }
+    writeln!(out)?;
+    print_views(out, &status.views)?;
     if let Some(detector) = &status.detector {
         writeln!(out, "{}\n", detector_words(detector))?;
     }
@@ -130,6 +155,48 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         writeln!(out, "{what:<10} {}", grouped(count))?;
     }
     Ok(())
+}
+
+/// So many of the last views are shown to people.
+const SHOWN_VIEWS: usize = 5;
+
+fn print_views(out: &mut Stdout, views: &[PastView]) -> Outcome {
+    let mut table = Table::new(&[
+        ("epoch", Align::Right),
+        ("members", Align::Right),
+        ("began", Align::Left),
+        ("took", Align::Left),
+        ("because", Align::Left),
+    ]);
+    for view in views.iter().rev().take(SHOWN_VIEWS) {
+        let PastView { epoch, members, cause, age, took } = view;
+        let (age, took) = (format!("{} ago", lasting(*age)), format!("{took} ms"));
+        table.row(vec![epoch.to_string(), members.to_string(), age, took, cause.clone()]);
+    }
+    for line in table.lines_within(terminal_width(), &[]) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    Ok(())
+}
+
+fn registry_words(registry: &RegistryStatus) -> String {
+    let RegistryStatus { place, leader, voters, missing, trouble } = registry;
+    let mut words = format!("The registry is {place}");
+    if !voters.is_empty() {
+        let vote = if voters.len() == 1 { "votes" } else { "vote" };
+        words += &format!("; {} {vote}", voters.join(", "));
+    }
+    if let Some(leader) = leader {
+        words += &format!(", {leader} leads");
+    }
+    if !missing.is_empty() {
+        words += &format!("; not reached: {}", missing.join(", "));
+    }
+    match trouble {
+        Some(why) => format!("{words}. In trouble: {why}."),
+        None => words + ".",
+    }
 }
 
 fn detector_words(detector: &DetectorStatus) -> String {
@@ -178,7 +245,8 @@ fn status_json(status: &Status) -> serde_json::Value {
         let (link, millis, why) = link_words(&member.link);
         let (name, address, cluster) = (&member.name, &member.address, &member.cluster);
         json!({ "name": name, "address": address, "cluster": cluster, "link": link,
-                "millis": millis, "why": why, "suspected_millis": member.suspected })
+                "millis": millis, "why": why, "suspected_millis": member.suspected,
+                "in_view": member.is_in_view, "renewed_millis": member.renewed })
     });
     let namespaces = status.namespaces.iter().map(|namespace| {
         let messages: serde_json::Map<_, _> =
@@ -201,7 +269,16 @@ fn status_json(status: &Status) -> serde_json::Value {
             (None, Some(why))
         }
     };
+    let registry = status.registry.as_ref().map(|registry| {
+        json!({ "place": registry.place, "leader": registry.leader, "voters": registry.voters,
+                "missing": registry.missing, "trouble": registry.trouble })
+    });
+    let views = status.views.iter().map(|view| {
+        json!({ "epoch": view.epoch, "members": view.members, "cause": view.cause,
+                "age_millis": view.age, "took_millis": view.took })
+    });
     json!({
+        "valid_millis": status.valid, "registry": registry, "views": views.collect::<Vec<_>>(),
         "group": status.group, "node": status.node, "millis": status.millis,
         "epoch": status.epoch, "readiness": readiness_words(&status.readiness).0,
         "waits_for": waits_for, "why": why,

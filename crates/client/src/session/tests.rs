@@ -22,7 +22,7 @@ fn granted(request: u32) -> ServerMessage {
 /// A session that was opened at 0.
 fn open() -> Session {
     let mut session = Session::default();
-    session.opened(TTL, at(0), at(0));
+    session.opened(TTL, Duration::MAX, at(0), at(0));
     session
 }
 
@@ -76,7 +76,7 @@ fn a_grant_that_is_heard_late_counts_only_after_a_renewal() {
     assert_eq!(session.take_outcomes(), []);
     assert_eq!(session.tend(at(40)), Verdict::Keep);
     assert_eq!(session.take_messages(), [ClientMessage::Renew]);
-    session.hear(ServerMessage::Renewed, at(41)).unwrap();
+    session.hear(ServerMessage::Renewed { certain: Duration::MAX }, at(41)).unwrap();
     assert_eq!(session.take_outcomes(), [(10, Outcome::Granted(vec![7]))]);
     assert_eq!(session.validity().unwrap().until, at(97));
 }
@@ -89,7 +89,7 @@ fn a_lease_is_renewed_every_third_of_its_time() {
     assert_eq!(session.take_messages(), []);
     session.tend(at(20));
     assert_eq!(session.take_messages(), [ClientMessage::Renew]);
-    session.hear(ServerMessage::Renewed, at(21)).unwrap();
+    session.hear(ServerMessage::Renewed { certain: Duration::MAX }, at(21)).unwrap();
     assert_eq!(session.next_time(), Some(at(40)));
 }
 
@@ -104,7 +104,7 @@ fn a_lease_that_is_not_renewed_is_lost_while_there_is_time_to_stop() {
     let validity = session.validity().unwrap();
     assert_eq!((validity.until, session.next_time()), (at(57), Some(at(57))));
     // What is lost is not held again, even if the node answers now.
-    session.hear(ServerMessage::Renewed, at(39)).unwrap();
+    session.hear(ServerMessage::Renewed { certain: Duration::MAX }, at(39)).unwrap();
     assert_eq!(session.loss(), Some(&Loss::Unrenewed));
     session.ask(11, ask("y", Wait::Forever), at(40));
     session.hear(granted(2), at(40)).unwrap();
@@ -152,7 +152,7 @@ fn what_waits_is_asked_for_in_the_next_session_and_what_was_held_is_not() {
     session.take_outcomes();
     session.take_messages();
     assert!(!session.holds() && session.wants() && !session.is_open());
-    session.opened(TTL, at(5), at(5));
+    session.opened(TTL, Duration::MAX, at(5), at(5));
     assert_eq!(session.take_messages(), [acquire(2, "y", Wait::Forever)]);
     session.release(10);
     assert_eq!(session.take_messages(), [], "it is not in this session");

@@ -51,7 +51,11 @@ impl Fake {
     pub(crate) async fn accept_session(&self, incarnation: u64, number: u64) -> Peer {
         let mut peer = self.accept(incarnation).await;
         let ClientMessage::Open { .. } = peer.hear().await else { panic!("no session is opened") };
-        peer.say(&[ServerMessage::Opened { session: peer.session(number) }]).await;
+        peer.say(&[ServerMessage::Opened {
+            session: peer.session(number),
+            certain: Duration::MAX,
+        }])
+        .await;
         peer
     }
 

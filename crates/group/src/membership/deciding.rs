@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use super::reach::largest_connected;
 use super::record::{beats, decode, encode};
 use super::{
-    Beat, Cause, Directive, Entry, Heard, Leaving, Membership, Purpose, Run, Standing, VIEW,
-    ViewRecord, beat_key,
+    Beat, Cause, Directive, Entry, Heard, Leaving, Membership, Purpose, ROSTER, Roster, Standing,
+    VIEW, ViewRecord, beat_key,
 };
 use crate::registry::{Answer, Guard, Revision, Txn};
 use crate::time::Time;
@@ -35,6 +35,7 @@ impl Membership {
         if answer.revision >= self.revision {
             self.revision = answer.revision;
             self.hear_beats(answer, was_away, now);
+            self.see_roster(answer);
             self.see_view(answer, now, out);
         }
         match purpose {
@@ -63,6 +64,14 @@ impl Membership {
             let since = known.map_or(now, |heard| heard.since);
             let unreached = beat.map_or_else(Vec::new, |beat: Beat| beat.unreached);
             self.beats.insert(name.into(), Heard { at, since, unreached });
+        }
+    }
+
+    fn see_roster(&mut self, answer: &Answer) {
+        let item = answer.state.get(ROSTER);
+        let known = self.roster.as_ref().map(|(at, _)| *at);
+        if item.map(|item| item.at) != known {
+            self.roster = item.and_then(|item| Some((item.at, decode(&item.value)?)));
         }
     }
 
@@ -128,11 +137,6 @@ impl Membership {
         }
     }
 
-    fn reaches(&self, run: &Run) -> bool {
-        let link = self.links.get(&run.name);
-        link.is_some_and(|link| link.is_up && link.incarnation == run.incarnation)
-    }
-
     /// Whether the others ask this member to leave.
     fn see_mark(&mut self, out: &mut Vec<Directive>) {
         let name = &self.settings.member.name;
@@ -177,7 +181,7 @@ impl Membership {
     fn be_out(&mut self, why: &str, out: &mut Vec<Directive>) {
         self.leave_view();
         self.incarnation += 1;
-        if self.leaving == Some(Leaving::ForGood) {
+        if self.leaving.is_some_and(Leaving::is_final) {
             self.standing = Standing::Gone;
             return out.push(Directive::Left);
         }
@@ -186,6 +190,8 @@ impl Membership {
             None => why,
         };
         out.push(Directive::Out(why.into()));
+        // Links belong to incarnations, so all of them are made anew.
+        self.tell_peers(out);
     }
 
     /// Nothing of the view counts here any more.
@@ -200,7 +206,6 @@ impl Membership {
         self.was_asked_to_leave = false;
         self.proposal = None;
         self.asks.clear();
-        // Links belong to incarnations.
         self.links.clear();
         self.read_at = Time(0);
     }
@@ -318,7 +323,7 @@ impl Membership {
 
     /// Becomes a member of the next view, if that can be.
     fn joining(&mut self, now: Time) -> Option<Txn> {
-        if self.leaving == Some(Leaving::ForGood) {
+        if self.leaving.is_some_and(Leaving::is_final) {
             return None;
         }
         let own = self.settings.member.clone();
@@ -347,13 +352,39 @@ impl Membership {
             },
         };
         let key = beat_key(&name);
-        let txn = self.replacing(&record).put(key.clone(), encode(&self.own_beat(now)));
+        let txn = self.registering(self.replacing(&record));
+        let txn = txn.put(key.clone(), encode(&self.own_beat(now)));
         let waits = self.rules.waits_for_predecessor();
         Some(if waits { txn.given(Guard::Absent(key)) } else { txn })
     }
 
+    /// The same transaction, with this member on the roster as it is now.
+    fn registering(&self, txn: Txn) -> Txn {
+        let own = &self.settings.member;
+        let (guard, roster) = match &self.roster {
+            Some((at, roster)) => (Guard::At(ROSTER.into(), *at), roster.clone()),
+            None => {
+                let members = self.settings.roster.clone();
+                (Guard::Absent(ROSTER.into()), Roster { members })
+            }
+        };
+        let with = roster.with(own);
+        match self.roster.is_some() && with == roster {
+            true => txn,
+            false => txn.given(guard).put(ROSTER, encode(&with)),
+        }
+    }
+
     fn obstacle_to_joining(&self, record: &ViewRecord) -> Option<String> {
         let name = &self.settings.member.name;
+        if let Some((_, roster)) = &self.roster
+            && !roster.has(name)
+            && !self.settings.may_register
+        {
+            return Some(format!(
+                "'{name}' does not belong to the group; add it to the members, or let it join"
+            ));
+        }
         if record.configuration != self.settings.configuration() {
             let members: Vec<&str> =
                 record.members.iter().map(|entry| entry.member.name.as_str()).collect();
@@ -381,13 +412,20 @@ impl Membership {
 
     /// Leaves in order.
     fn parting(&self, born: Revision) -> Option<Txn> {
-        self.leaving?;
+        let how = self.leaving?;
         let (_, record) = self.view.as_ref()?;
         let name = &self.settings.member.name;
         let rest = record.members.iter().filter(|entry| entry.member.name != *name);
         let next = record.next(rest.cloned().collect(), Cause::Left(name.clone()))?;
         let key = beat_key(name);
-        Some(self.replacing(&next).given(Guard::Born(key.clone(), born)).delete(key))
+        let txn = self.replacing(&next).given(Guard::Born(key.clone(), born)).delete(key);
+        Some(match &self.roster {
+            Some((at, roster)) if how == Leaving::ForEver && roster.has(name) => {
+                let rest = encode(&roster.without(name));
+                txn.given(Guard::At(ROSTER.into(), *at)).put(ROSTER, rest)
+            }
+            _ => txn,
+        })
     }
 
     /// Asks those to leave who do not reach all of the others.

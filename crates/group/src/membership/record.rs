@@ -14,6 +14,8 @@ use crate::view::{Epoch, Member};
 
 /// The key of the view.
 pub(crate) const VIEW: &str = "view";
+/// The key of the roster.
+pub(crate) const ROSTER: &str = "members";
 /// What the keys of beats begin with.
 const BEATS: &str = "beat/";
 /// The form in which values are written. It changes when their types do.
@@ -121,6 +123,38 @@ impl ViewRecord {
     pub(crate) fn next(&self, members: Vec<Entry>, cause: Cause) -> Option<ViewRecord> {
         let epoch = self.epoch.next()?;
         Some(ViewRecord { epoch, members, cause, configuration: self.configuration })
+    }
+}
+
+/// Who belongs to the group, whether it is in the view or not. A member that is lost for a while stays
+/// on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Roster {
+    /// Every member, in the order of joining.
+    pub members: Vec<Member>,
+}
+
+impl Roster {
+    /// The same with this member as it is now.
+    pub(crate) fn with(&self, member: &Member) -> Roster {
+        let mut members = self.members.clone();
+        match members.iter_mut().find(|known| known.name == member.name) {
+            Some(known) => known.clone_from(member),
+            None => members.push(member.clone()),
+        }
+        Roster { members }
+    }
+
+    /// The same without the member called `name`.
+    pub(crate) fn without(&self, name: &str) -> Roster {
+        let mut members = self.members.clone();
+        members.retain(|member| member.name != name);
+        Roster { members }
+    }
+
+    /// Whether the member called `name` is on it.
+    pub fn has(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member.name == name)
     }
 }
 

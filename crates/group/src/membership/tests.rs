@@ -2,7 +2,6 @@ use alloc::format;
 use alloc::vec;
 
 use super::*;
-use crate::detector;
 use crate::registry::Store;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -42,7 +41,9 @@ fn settings(name: &str) -> Settings {
         member: Member { name: name.into(), address: "h:1".into(), cluster: None },
         lease: Lease::USUAL,
         namespaces: vec![Namespace::new("*", "naimi-trehel")],
-        detector: detector::USUAL,
+        detector: None,
+        roster: Vec::new(),
+        may_register: true,
     }
 }
 

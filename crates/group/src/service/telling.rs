@@ -8,9 +8,12 @@ use super::{Asking, Host, Output, Service};
 use crate::driver::Timer;
 use crate::listing::{Line, LineKey, Page, PageBuilder, Query, Selection};
 use crate::lock::{Lock, Owner, Set};
+use crate::membership::Past;
 use crate::question::{ANSWER_TIME, Question};
 use crate::session::Who;
-use crate::status::{DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, Status};
+use crate::status::{
+    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Status,
+};
 use crate::time::Time;
 use crate::view::{Member, Namespace};
 
@@ -38,8 +41,10 @@ impl Gathering {
 pub struct Health<'a> {
     /// The group's name.
     pub group: &'a str,
-    /// The link to each member.
-    pub links: &'a mut dyn FnMut(usize) -> LinkStatus,
+    /// The link to the member of this name.
+    pub links: &'a mut dyn FnMut(&str) -> LinkStatus,
+    /// The registry, if there is one.
+    pub registry: Option<RegistryStatus>,
     /// What came that cannot come in a correct run.
     pub anomalies: u64,
 }
@@ -188,17 +193,7 @@ impl Service {
                 }
             }
         });
-        let suspects = self.detector.as_ref().map(|detector| &detector.suspects);
-        let member = |(index, member): (usize, &Member)| MemberStatus {
-            name: member.name.clone(),
-            address: member.address.clone(),
-            cluster: member.cluster.clone(),
-            link: if index == view.me { LinkStatus::Itself } else { (health.links)(index) },
-            suspected: suspects
-                .and_then(|suspects| suspects.get(&index))
-                .map(|&since| now.millis_since(since)),
-        };
-        let members = view.members.iter().enumerate().map(member).collect();
+        let members = self.member_statuses(now, health.links);
         let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| {
             let Namespace { pattern, algorithm: own, .. } = &view.namespaces[namespace];
             NamespaceStatus {
@@ -216,7 +211,10 @@ impl Service {
             millis: now.millis_since(self.started),
             epoch: view.epoch.0,
             readiness: self.readiness(),
+            valid: self.membership().map(|it| it.valid_until().millis_since(now)),
             members,
+            registry: health.registry,
+            views: self.past_views(now),
             detector: self.detector.as_ref().map(|detector| DetectorStatus {
                 interval: detector.config.interval.as_millis() as u64,
                 timeout: detector.config.timeout.as_millis() as u64,
@@ -234,5 +232,50 @@ impl Service {
             arrived,
             anomalies: health.anomalies,
         }
+    }
+
+    /// Those of the view, and then those that belong to the group and are not in it.
+    fn member_statuses(
+        &self,
+        now: Time,
+        links: &mut dyn FnMut(&str) -> LinkStatus,
+    ) -> Vec<MemberStatus> {
+        let view = &self.view;
+        let membership = self.membership();
+        let record = membership.and_then(|it| it.record());
+        let roster = membership.map_or(&[][..], |it| it.roster());
+        let is_outside = |member: &&Member| view.members.iter().all(|it| it.name != member.name);
+        let suspects = self.detector.as_ref().map(|detector| &detector.suspects);
+        let status = |(index, member): (usize, &Member)| MemberStatus {
+            name: member.name.clone(),
+            address: member.address.clone(),
+            cluster: member.cluster.clone(),
+            is_in_view: membership.is_none()
+                || record.is_some_and(|record| record.entry(&member.name).is_some()),
+            renewed: membership
+                .and_then(|it| it.beat_age(&member.name, now))
+                .map(|age| age.as_millis() as u64),
+            link: if index == view.me { LinkStatus::Itself } else { links(&member.name) },
+            suspected: suspects
+                .and_then(|suspects| suspects.get(&index))
+                .map(|&since| now.millis_since(since)),
+        };
+        view.members
+            .iter()
+            .chain(roster.iter().filter(is_outside))
+            .enumerate()
+            .map(status)
+            .collect()
+    }
+
+    fn past_views(&self, now: Time) -> Vec<PastView> {
+        let past = |past: &Past| PastView {
+            epoch: past.epoch.0,
+            members: past.members,
+            cause: past.cause.clone(),
+            age: now.millis_since(past.at),
+            took: past.took.as_millis() as u64,
+        };
+        self.membership().into_iter().flat_map(|it| it.history()).map(past).collect()
     }
 }

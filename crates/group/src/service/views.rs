@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Asking, Host, Output, Peer, Phase, Service};
+use crate::detector::Detector;
 use crate::driver::Timer;
 use crate::lock::Owner;
-use crate::membership::{Cause, Directive, Leaving, Membership, Run, Settings};
+use crate::membership::{Cause, Directive, Entry, Leaving, Membership, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Trouble};
@@ -88,8 +89,9 @@ impl Service {
         }
     }
 
-    /// The same with a broken rule.
-    pub(crate) fn with_rules(&mut self, mutant: &str) {
+    /// The same with a broken rule, by the name of the mutant.
+    #[doc(hidden)]
+    pub fn with_rules(&mut self, mutant: &str) {
         if let Some(views) = &mut self.views {
             views.membership.mutate(mutant);
         }
@@ -283,16 +285,21 @@ impl Service {
         self.close_questions(host, out);
         self.view = Arc::clone(&view);
         self.peers = self.known_peers();
+        (self.detector, self.excluded_by) = (Detector::of(&view), None);
         let is_first = self.phase == Phase::Gathering;
         if is_first {
             self.phase = Phase::Granting;
             out.push(Output::Ready);
         }
-        host.begin_view(&view);
+        host.begin_view(&view, &self.runs());
         out.push(Output::Began(Arc::clone(&view)));
         host.step_all(&mut |shard, outputs| {
             shard.change_view(Arc::clone(&view), Arc::clone(&held), outputs);
         });
+        if let Some(detector) = &mut self.detector {
+            let findings = detector.begin(host);
+            self.act_on(findings, host, out);
+        }
         self.absorb(host, out);
         self.begin_queued(host, out);
         self.ask_again(out);
@@ -310,13 +317,20 @@ impl Service {
         self.with_membership(host, out, |membership, now, more| membership.renew(cause, now, more));
     }
 
+    /// Which run of each member of the present view is in it.
+    fn runs(&self) -> Vec<Run> {
+        let record = self.membership().and_then(Membership::record);
+        record.map_or_else(Vec::new, |record| record.members.iter().map(Entry::run).collect())
+    }
+
     fn known_peers(&self) -> Vec<Peer> {
         let peer = |member: &crate::Member| {
-            let run = self.membership().and_then(|membership| membership.connected(&member.name));
-            let incarnation = run.map(|run| run.incarnation);
-            Peer { incarnation, is_up: incarnation.is_some() }
+            let membership = self.membership()?;
+            let run = membership.record()?.entry(&member.name)?.run();
+            let is_up = membership.reaches(&run);
+            Some(Peer { incarnation: Some(run.incarnation), is_up })
         };
-        self.view.members.iter().map(peer).collect()
+        self.view.members.iter().map(|member| peer(member).unwrap_or_default()).collect()
     }
 
     /// Whoever waits for other members to answer has to ask anew.
@@ -371,10 +385,9 @@ impl Service {
     fn be_out(&mut self, why: &str, host: &mut dyn Host, out: &mut Vec<Output>) {
         self.lose_holds(&Refusal::Lapsed, host, out);
         if let Some(views) = &mut self.views {
-            self.incarnation = views.membership.run().incarnation;
             views.kept.clear();
             views.kept_bytes = 0;
-            if views.departure.is_some_and(|departure| departure.how == Leaving::ForNow) {
+            if views.departure.is_some_and(|departure| !departure.how.is_final()) {
                 views.departure = None;
             }
         }
@@ -391,12 +404,14 @@ impl Service {
         host.step_all(&mut |shard, _| shard.reset());
         self.phase = Phase::Gathering;
         out.push(Output::Out(why.to_string()));
-        match self.is_departing() {
-            // It was about to leave for good, and does not come back.
-            true => self.with_membership(host, out, |membership, now, more| {
-                membership.leave(Leaving::ForGood, now, more);
-            }),
-            false => self.with_membership(host, out, Membership::wake),
+        match self.views.as_ref().and_then(|views| views.departure) {
+            // It was about to leave, and does not come back.
+            Some(Departure { how, .. }) => {
+                self.with_membership(host, out, |membership, now, more| {
+                    membership.leave(how, now, more);
+                })
+            }
+            None => self.with_membership(host, out, Membership::wake),
         }
     }
 
@@ -416,8 +431,12 @@ impl Service {
         let over_at = Time(u64::MAX);
         let departure = Departure { how, drained_at, is_told: false, over_at, is_over: false };
         match &mut views.departure {
-            Some(known) if known.how == Leaving::ForGood => return,
-            // What was said about leaving for now is said anew.
+            // It may be in more of a hurry now.
+            Some(known) if known.how >= how => {
+                known.drained_at = known.drained_at.min(drained_at);
+                return self.go_on_departing(host, out);
+            }
+            // What was said about leaving in another way is said anew.
             Some(known) => (known.how, known.is_over) = (how, false),
             None => views.departure = Some(departure),
         }
@@ -429,6 +448,12 @@ impl Service {
         }
         host.step_all(&mut |shard, outputs| shard.refuse_waiters(&Refusal::Leaving, outputs));
         self.go_on_departing(host, out);
+    }
+
+    /// Whether the member leaves, and nobody is inside any more.
+    pub fn is_drained(&self) -> bool {
+        let departure = self.views.as_ref().and_then(|views| views.departure);
+        departure.is_some_and(|departure| departure.is_over)
     }
 
     /// Whether the member is about to leave.

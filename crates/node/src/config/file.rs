@@ -10,7 +10,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Config, ConfigError, MOST_LOCKS, member};
-use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns};
+use crate::registry::RegistryPlace;
+use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
 
 const TURN_ROUNDS: &str = "turn-rounds";
 
@@ -50,6 +51,10 @@ struct File {
     #[serde(rename = "locks")]
     most_locks: Option<Spanned<u64>>,
     detector: Option<Spanned<DetectorEntry>>,
+    lease: Option<Spanned<f64>>,
+    drain: Option<Spanned<f64>>,
+    data: Option<Spanned<String>>,
+    registry: Option<Spanned<String>>,
 }
 
 impl File {
@@ -82,8 +87,21 @@ impl File {
             config.turns.rounds = in_range(TURN_ROUNDS, *given.as_ref(), range)? as u8;
         }
         if let Some(entry) = &self.detector {
-            config.detector = entry.as_ref().detector(config.detector)?;
+            config.detector = Some(entry.as_ref().detector(USUAL_DETECTOR)?);
         }
+        if let Some(given) = &self.lease {
+            config.lease = seconds("lease", *given.as_ref())?;
+        }
+        if let Some(given) = &self.drain {
+            config.drain = Duration::try_from_secs_f64(*given.as_ref()).unwrap_or(Duration::MAX);
+            in_range("drain", config.drain.as_secs(), 0..=3600)?;
+        }
+        config.registry = match (&self.data, &self.registry) {
+            (None, None) => config.registry,
+            (Some(data), None) => RegistryPlace::Directory(data.as_ref().into()),
+            (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
+            (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
+        };
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -105,6 +123,9 @@ impl File {
             ConfigError::UnknownMember { name, .. } => start(&self.name)
                 .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),
             ConfigError::Group(_) => start(&self.group),
+            ConfigError::Lease(_) => self.lease.as_ref().map(|it| it.span().start),
+            ConfigError::Unnamed => self.detector.as_ref().map(|it| it.span().start),
+            ConfigError::TwoRegistries => start(&self.registry),
             ConfigError::Address(text)
                 if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
             {
@@ -196,6 +217,7 @@ impl NamespaceEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DetectorEntry {
+    algorithm: Option<String>,
     interval: Option<f64>,
     timeout: Option<f64>,
     news: Option<News>,
@@ -203,6 +225,9 @@ struct DetectorEntry {
 
 impl DetectorEntry {
     fn detector(&self, usual: hi_adsd::Config) -> Result<hi_adsd::Config, ConfigError> {
+        if self.algorithm.as_deref() != Some("hi-adsd") {
+            return Err(ConfigError::Unnamed);
+        }
         let time = |key, given: Option<f64>| given.map(|given| seconds(key, given)).transpose();
         Ok(hi_adsd::Config {
             interval: time("interval", self.interval)?.unwrap_or(usual.interval),

@@ -1,6 +1,7 @@
 //! What a step of a shard or of the service may ask for.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::Claim;
 use catraca_group::{
-    Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Settled, Shard,
-    StepMessage, Time, Timer,
+    Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Run, Settled, Shard,
+    StepMessage, Time, Timer, View,
 };
 
 use super::{Engine, shards::Cell};
@@ -24,6 +25,8 @@ pub(crate) struct Parts<'a> {
     /// Whom to wake.
     pub(super) woken: Vec<Waker>,
     pub(super) anomalies: Vec<&'static str>,
+    /// Whether a lock has found the lease over.
+    pub(super) withheld: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -35,6 +38,7 @@ impl<'a> Parts<'a> {
             settled: VecDeque::new(),
             woken: Vec::new(),
             anomalies: Vec::new(),
+            withheld: false,
         }
     }
 
@@ -48,11 +52,20 @@ impl<'a> Parts<'a> {
             (done, cell.wake(&outputs.settled))
         });
         self.sent_to |= outputs.sent_to;
+        self.withheld |= outputs.withheld;
         self.woken.extend(woken);
         self.anomalies.extend(outputs.anomalies);
         let of_requests = outputs.settled.into_iter().filter(|settled| settled.request.is_some());
         self.settled.extend(of_requests);
         done
+    }
+}
+
+impl Parts<'_> {
+    /// Lets a shard take a message.
+    pub(super) fn deliver(&mut self, member: usize, message: StepMessage<'_>) {
+        let (shard, hash) = self.engine.shards.of(message.key);
+        self.stepped(shard, |cell, outputs| cell.shard.deliver(hash, member, message, outputs));
     }
 }
 
@@ -64,8 +77,8 @@ impl Driver for Parts<'_> {
 
     #[inline]
     fn send(&mut self, member: usize, message: StepMessage<'_>) {
-        let Some(link) = self.engine.links.to(member) else { return };
-        if let Err(error) = link.push(PeerMessage::Step(message)) {
+        let pushed = self.engine.links.with(member, |link| link.push(PeerMessage::Step(message)));
+        if let Some(Err(error)) = pushed {
             // Only a control token with very many resources in use can be so long.
             tracing::error!(lock = message.key.name, %error, "a message is too long to be sent");
         }
@@ -73,6 +86,19 @@ impl Driver for Parts<'_> {
 
     fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
         self.engine.timers.change(timer, after);
+    }
+
+    #[inline]
+    fn is_valid(&mut self) -> bool {
+        clock::now().0 < self.engine.valid_until.load(Ordering::Acquire)
+    }
+
+    fn set_validity(&mut self, until: Time) {
+        self.engine.valid_until.store(until.0, Ordering::Release);
+    }
+
+    fn begin_view(&mut self, view: &Arc<View>, runs: &[Run]) {
+        self.engine.links.begin_view(runs, view.me);
     }
 
     fn take_room(&mut self) -> bool {

@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use catraca_client::clock;
+use std::time::Duration;
+
+use catraca_client::{clock, frame};
+use catraca_group::registry::{Answer, Trouble};
 use catraca_group::{
-    Health, LinkStatus, Output, Owner, Page, PeerMessage, Query, Service, Status, Time,
+    Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, Page, PeerMessage, Query,
+    RegistryStatus, Run, Service, Status, Time,
 };
 use tokio::sync::oneshot;
 
-use super::Engine;
 use super::parts::Parts;
+use super::{Engine, Peers, Serving};
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -25,12 +29,19 @@ impl Engine {
         let mut parts = Parts::new(self);
         let mut out = Vec::new();
         let mut woken = Vec::new();
-        let mut service = hold(&self.service);
-        let done = input(&mut service, &mut parts, &mut out);
-        for output in out {
-            self.carry_out(output, &mut parts.sent_to, &mut woken);
+        let mut serving = hold(&self.serving);
+        let done = input(&mut serving.service, &mut parts, &mut out);
+        let mut has_begun = self.carry_out_all(&mut serving, &mut parts, &mut out, &mut woken);
+        if std::mem::take(&mut parts.withheld) {
+            serving.service.withheld(&mut parts, &mut out);
+            has_begun |= self.carry_out_all(&mut serving, &mut parts, &mut out, &mut woken);
         }
-        drop(service);
+        if has_begun {
+            self.deliver_kept(&mut serving, &mut parts, &mut out, &mut woken);
+            self.links.open_view(serving.view.epoch);
+        }
+        self.is_ready.store(serving.service.is_granting(), Ordering::Release);
+        drop(serving);
         self.send_departing();
         self.links.flush(parts.sent_to);
         woken.into_iter().chain(parts.woken).for_each(Waker::wake);
@@ -40,19 +51,96 @@ impl Engine {
         done
     }
 
+    /// Does everything that the service asks for. Returns whether a view has begun.
+    fn carry_out_all(
+        &self,
+        serving: &mut Serving,
+        parts: &mut Parts<'_>,
+        out: &mut Vec<Output>,
+        woken: &mut Vec<Waker>,
+    ) -> bool {
+        let mut has_begun = false;
+        for output in out.drain(..) {
+            has_begun |= matches!(output, Output::Began(_));
+            self.carry_out(output, serving, &mut parts.sent_to, woken);
+        }
+        has_begun
+    }
+
+    /// Delivers what came for a view before it began. Whatever comes later waits meanwhile, so the order
+    /// stays.
+    fn deliver_kept(
+        &self,
+        serving: &mut Serving,
+        parts: &mut Parts<'_>,
+        out: &mut Vec<Output>,
+        woken: &mut Vec<Waker>,
+    ) {
+        for (run, bytes) in serving.service.take_kept() {
+            let Ok(message) = frame::read::<PeerMessage<'_>>(&bytes) else { continue };
+            let place = serving.service.hear_from(&run, &message, parts, out);
+            if let (Some(place), PeerMessage::Step(step)) = (place, message) {
+                parts.deliver(place, step);
+                serving.service.absorb(parts, out);
+            }
+            self.carry_out_all(serving, parts, out, woken);
+        }
+    }
+
     /// Does what the service asks for. This is under its mutex, so that everybody is told in the
     /// order in which things happened.
-    fn carry_out(&self, output: Output, sent_to: &mut u64, woken: &mut Vec<Waker>) {
-        let epoch = self.view.epoch;
+    fn carry_out(
+        &self,
+        output: Output,
+        serving: &mut Serving,
+        sent_to: &mut u64,
+        woken: &mut Vec<Waker>,
+    ) {
+        let epoch = serving.view.epoch;
         match output {
             Output::Ask(member, number, question) => {
-                self.send(member, PeerMessage::Ask { epoch, number, question }, sent_to);
+                send(serving, member, PeerMessage::Ask { epoch, number, question }, sent_to);
             }
             Output::Answer(member, number, answer) => {
-                self.send(member, PeerMessage::Answer { epoch, number, answer }, sent_to);
+                send(serving, member, PeerMessage::Answer { epoch, number, answer }, sent_to);
             }
             Output::Detect(member, body) => {
-                self.send(member, PeerMessage::Detector { epoch, body: &body }, sent_to);
+                send(serving, member, PeerMessage::Detector { epoch, body: &body }, sent_to);
+            }
+            Output::View(run, message) => {
+                let link = self.links.to(&run);
+                match link.push(PeerMessage::View(message)) {
+                    Ok(()) => link.flush(),
+                    Err(error) => tracing::error!(%error, "a message is too long to be sent"),
+                }
+            }
+            Output::Transaction(number, txn) => {
+                // Without a registry there is nobody who waits for an answer.
+                self.asks.send((number, txn)).ok();
+            }
+            Output::Peers(entries) => self.keep_peers(&serving.service, entries),
+            Output::Began(view) => {
+                let members: Vec<&str> = view.members.iter().map(|it| it.name.as_str()).collect();
+                let (epoch, members) = (view.epoch.0, members.join(", "));
+                let past = serving.service.membership().and_then(|it| it.history().last());
+                let cause = past.map_or("", |past| past.cause.as_str());
+                tracing::info!(epoch, %members, "a view begins: {cause}");
+                serving.seats = self.links.present();
+                serving.view = view;
+                *sent_to = u64::MAX;
+                self.is_excluded.store(false, Ordering::SeqCst);
+                self.readiness.notify_waiters();
+            }
+            Output::Out(why) => {
+                tracing::warn!(%why, "the group goes on without this node; it joins again");
+                self.links.retain(|_| false);
+                self.readiness.notify_waiters();
+                self.losses.notify_waiters();
+            }
+            Output::LostDirectly => self.losses.notify_waiters(),
+            Output::Left => {
+                self.has_left.store(true, Ordering::SeqCst);
+                self.readiness.notify_waiters();
             }
             Output::Notice(owner, notice) => {
                 if let Some(outbox) = hold(&self.outboxes).get(&owner) {
@@ -76,8 +164,7 @@ impl Engine {
                 }
             }
             Output::Ready => {
-                tracing::info!("all members have been connected: locks are granted");
-                self.is_ready.store(true, Ordering::Release);
+                tracing::info!("locks are granted");
                 self.readiness.notify_waiters();
             }
             Output::Expelled(why) => {
@@ -85,49 +172,88 @@ impl Engine {
                 self.readiness.notify_waiters();
             }
             Output::Suspected(member) => {
-                let member = &self.view.members[member].name;
+                let member = &serving.view.members[member].name;
                 tracing::warn!(%member, "does not answer, and is taken for crashed");
             }
             Output::Excluded(by) => {
-                let by = &self.view.members[by].name;
+                let by = &serving.view.members[by].name;
                 tracing::error!(%by, "this node is taken for crashed; its locks in namespaces with robust-k are lost");
                 self.is_excluded.store(true, Ordering::SeqCst);
                 self.losses.notify_waiters();
             }
             Output::Anomaly(what) => self.note(what),
-            // Of members whose group changes.
-            Output::Transaction(..)
-            | Output::Peers(_)
-            | Output::View(..)
-            | Output::Began(_)
-            | Output::LostDirectly
-            | Output::Out(_)
-            | Output::Left => {}
         }
     }
 
-    /// Puts a message behind those for a member.
-    fn send(&self, member: usize, message: PeerMessage<'_>, sent_to: &mut u64) {
-        let Some(link) = self.links.to(member) else { return };
-        match link.push(message) {
-            Ok(()) => *sent_to |= 1 << member,
-            Err(error) => tracing::error!(%error, "a message is too long to be sent"),
+    /// Links are to be kept to these members, and to no others.
+    fn keep_peers(&self, service: &Service, entries: Vec<Entry>) {
+        let Some(membership) = service.membership() else { return };
+        let own = membership.run();
+        let record = membership.record();
+        // Whoever joined later calls; whoever is outside calls everybody.
+        let place = record.and_then(|it| it.members.iter().position(|entry| entry.run() == own));
+        let called = place.unwrap_or(entries.len());
+        self.peers.send_replace(Peers { own, entries, called });
+    }
+
+    /// The member begins to join its group.
+    pub(crate) fn begin(&self) {
+        self.serve(|service, parts, out| service.wake(parts, out));
+    }
+
+    /// The registry has answered, or not.
+    pub(crate) fn answered(&self, number: u64, result: Result<Answer, Trouble>) {
+        self.serve(|service, parts, out| service.answered(number, result, parts, out));
+    }
+
+    /// The registry has changed.
+    pub(crate) fn registry_changed(&self) {
+        self.serve(|service, parts, out| service.registry_changed(parts, out));
+    }
+
+    /// A link may have come or gone. How it is counts, and not who says so first.
+    pub(crate) fn look_at(&self, link: &Link) {
+        self.serve(|service, parts, out| service.link(&link.run, link.is_up(), parts, out));
+    }
+
+    /// What was said over a link to a run of another member is lost: if it is in the view, the view is of
+    /// no use any more.
+    pub(crate) fn forgotten(&self, run: &Run) {
+        self.serve(|service, parts, out| {
+            service.link(run, false, parts, out);
+            let is_in_view =
+                service.membership().and_then(|it| it.record()).is_some_and(|it| it.has(run));
+            if is_in_view {
+                let cause = Cause::Recovered(self.shape.own().name.clone());
+                service.renew_view(cause, parts, out);
+            }
+        });
+    }
+
+    /// The member leaves its group; whoever is inside may finish within this time.
+    pub(crate) fn depart(&self, how: Leaving, drain: Duration) {
+        self.serve(|service, parts, out| service.depart(how, drain, parts, out));
+    }
+
+    /// Whether nobody is inside any more who could be, of a member that leaves.
+    pub(crate) fn is_drained(&self) -> bool {
+        hold(&self.serving).service.is_drained()
+    }
+
+    /// Waits until the member has left its group.
+    pub(crate) async fn left(&self) {
+        loop {
+            let changed = self.readiness.notified();
+            if self.has_left.load(Ordering::SeqCst) {
+                return;
+            }
+            changed.await;
         }
     }
 
-    /// There is a new connection to another member.
-    pub(crate) fn connected(&self, member: usize, incarnation: u64) {
-        self.serve(|service, parts, out| service.link_up(member, incarnation, parts, out));
-    }
-
-    /// The connection to another member is gone.
-    pub(crate) fn disconnected(&self, member: usize) {
-        self.serve(|service, parts, out| service.link_down(member, parts, out));
-    }
-
-    /// Another member has said that this one does not belong to the group any more.
-    pub(crate) fn expel(&self, why: &str) {
-        self.serve(|service, parts, out| service.expel(why, parts, out));
+    /// Looks at how the member belongs to its group.
+    pub(crate) fn with_membership<T>(&self, look: impl FnOnce(&Membership) -> T) -> Option<T> {
+        hold(&self.serving).service.membership().map(look)
     }
 
     /// The notices of a session go there from now on. Returns where they went before.
@@ -159,14 +285,31 @@ impl Engine {
     /// How this member is doing.
     pub(crate) fn status(&self) -> Status {
         let now = clock::now();
-        let mut links = |member: usize| {
-            let health = self.links.to(member).map(Link::health);
-            health.map_or(LinkStatus::Itself, |health| link_status(health, now))
+        let all = self.links.all();
+        let mut links = |name: &str| {
+            // Of several runs the newest counts.
+            let link = all.iter().rev().find(|link| link.run.name == name);
+            link.map_or(LinkStatus::Connecting, |link| link_status(link.health(), now))
         };
         let anomalies = self.anomalies.load(Ordering::Relaxed);
-        let health = Health { group: &self.group, links: &mut links, anomalies };
+        let registry = self.registry.get().map(|registry| registry_status(registry.health()));
+        let health = Health { group: &self.group, links: &mut links, anomalies, registry };
         self.serve(|service, parts, _| service.status(health, parts))
     }
+}
+
+/// Puts a message behind those for a member.
+fn send(serving: &Serving, member: usize, message: PeerMessage<'_>, sent_to: &mut u64) {
+    let Some(Some(link)) = serving.seats.get(member) else { return };
+    match link.push(message) {
+        Ok(()) => *sent_to |= 1 << member,
+        Err(error) => tracing::error!(%error, "a message is too long to be sent"),
+    }
+}
+
+fn registry_status(health: catraca_registry::Health) -> RegistryStatus {
+    let catraca_registry::Health { place, leader, voters, missing, trouble } = health;
+    RegistryStatus { place, leader, voters, missing, trouble }
 }
 
 fn link_status(health: LinkHealth, now: Time) -> LinkStatus {

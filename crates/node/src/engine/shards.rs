@@ -89,7 +89,9 @@ impl Shards {
     pub(super) fn new(view: &Arc<View>, turns: Turns) -> Self {
         let hasher = hasher();
         let cell = |_| {
-            let shard = Shard::new(Arc::clone(view), hasher.clone(), turns);
+            let mut shard = Shard::new(Arc::clone(view), hasher.clone(), turns);
+            // Until the first view begins.
+            shard.freeze();
             let parked = HashMap::with_hasher(hasher.clone());
             Mutex::new(Cell { shard, parked, is_stopped: false })
         };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catraca_client::clock;
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_group::{Acquire, Owner, Page, Query, Refusal};
@@ -177,12 +178,14 @@ impl Connection<'_> {
         match (message, self.owner) {
             (ClientMessage::Open { who, ttl }, None) => {
                 let secret = secret();
-                let opened =
-                    engine.serve(|service, parts, _| service.open(who, ttl, secret, parts));
+                let opened = engine.serve(|service, parts, _| {
+                    let session = service.open(who, ttl, secret, parts)?;
+                    Ok((session, service.certain(clock::now())))
+                });
                 match opened {
-                    Ok(session) => {
+                    Ok((session, certain)) => {
                         self.attach(Owner(session.number));
-                        self.outbox.push(ServerMessage::Opened { session });
+                        self.outbox.push(ServerMessage::Opened { session, certain });
                     }
                     Err(why) => self.outbox.push(ServerMessage::Refused { request: 0, why }),
                 }
@@ -194,7 +197,8 @@ impl Connection<'_> {
                     let resumed = service.resume(session, parts, out);
                     if resumed.is_ok() {
                         // It is told so before anything that it has missed.
-                        outbox.push(ServerMessage::Opened { session });
+                        let certain = service.certain(clock::now());
+                        outbox.push(ServerMessage::Opened { session, certain });
                         engine.attach(owner, Arc::clone(outbox));
                     }
                     resumed
@@ -205,9 +209,12 @@ impl Connection<'_> {
                 }
             }
             (ClientMessage::Renew, Some(owner)) => {
-                let renewed = engine.serve(|service, parts, _| service.renew(owner, parts));
+                let renewed = engine.serve(|service, parts, _| {
+                    service.renew(owner, parts)?;
+                    Ok(service.certain(clock::now()))
+                });
                 self.outbox.push(match renewed {
-                    Ok(()) => ServerMessage::Renewed,
+                    Ok(certain) => ServerMessage::Renewed { certain },
                     Err(why) => ServerMessage::Over(why),
                 });
             }

@@ -44,6 +44,9 @@ const ENTRIES_PER_SNAPSHOT: u64 = 1000;
 /// A snapshot is sent in parts of so many bytes.
 const PART_OF_SNAPSHOT: u64 = 1 << 20;
 
+/// After so long the others have heard what this member has told them, and have asked what they want to know.
+const HEARD: Duration = Duration::from_millis(200);
+
 /// How an embedded registry is opened.
 #[derive(Clone)]
 pub struct Options {
@@ -181,6 +184,22 @@ impl Embedded {
     /// more stops. A member that lost its disk is named again to make the new one vote.
     pub async fn change_voters(&self, names: &[String]) -> Result<(), Trouble> {
         self.0.change_voters(names.to_vec()).await
+    }
+
+    /// Lets the others hear at once of everything that has been agreed on, if this member leads. It is
+    /// about to stop, and what only the leader knows to be agreed on waits for the next one.
+    pub async fn announce(&self) {
+        let core = self.0.core();
+        if core.state() == openraft::ServerState::Leader
+            && core.raft.trigger().heartbeat().await.is_ok()
+        {
+            tokio::time::sleep(HEARD).await;
+        }
+    }
+
+    /// The voters whose disks were lost, as far as they answer: they have to be named again.
+    pub async fn replaced_voters(&self) -> Vec<String> {
+        self.0.replaced_voters().await
     }
 
     /// Notes something in the directory of this member, which no other sees. It lasts.

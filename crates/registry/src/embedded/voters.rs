@@ -116,6 +116,23 @@ impl Inner {
         }
     }
 
+    /// The voters whose disks were lost: under their names there are others now, which do not vote. Of those
+    /// that do not answer nothing is known.
+    pub(super) async fn replaced_voters(&self) -> Vec<String> {
+        let core = self.core();
+        let mut replaced = Vec::new();
+        for (name, id) in core.voters() {
+            if name != self.me
+                && let Ok(Reply::Me { id: now, .. }) =
+                    self.peers.ask(&name, &Request::Who, self.patience).await
+                && now != id
+            {
+                replaced.push(name);
+            }
+        }
+        replaced
+    }
+
     /// A voter that is behind would hold up every write, so it catches up before it counts.
     async fn add_learner(&self, core: &Core, id: Id, name: &str) -> Result<(), Trouble> {
         let added = core.raft.add_learner(id, BasicNode::new(name), true);

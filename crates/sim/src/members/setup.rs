@@ -255,7 +255,7 @@ impl Setup {
         };
         let members = NodeId::all(self.members).map(member).collect();
         let namespaces = vec![Namespace::new("*", &self.algorithm)];
-        View::new(members, me, namespaces, self.detector)
+        View::new(members, me, namespaces, Some(self.detector))
     }
 
     /// Whether the group goes on when members crash.

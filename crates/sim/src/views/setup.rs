@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catraca_group::{Lease, MOST_PERMITS, Member, Namespace, Settings, USUAL_DETECTOR};
+use catraca_group::{Lease, MOST_PERMITS, Member, Namespace, Settings};
 
 use crate::members::{self, SetupError};
 use crate::time::Time;
@@ -97,7 +97,9 @@ impl Setup {
             member: Member { name: format!("m{site}"), address: String::new(), cluster: None },
             lease: self.lease,
             namespaces: vec![Namespace::new("*", &self.algorithm)],
-            detector: USUAL_DETECTOR,
+            detector: None,
+            roster: Vec::new(),
+            may_register: true,
         }
     }
 

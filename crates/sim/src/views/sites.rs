@@ -119,7 +119,7 @@ impl Driver for Collector {
         self.valid_until = until;
     }
 
-    fn begin_view(&mut self, view: &Arc<View>) {
+    fn begin_view(&mut self, view: &Arc<View>, _: &[Run]) {
         self.view = Some(Arc::clone(view));
     }
 }
@@ -248,9 +248,8 @@ impl Simulation<'_> {
     /// A member comes back as another run: links belong to runs.
     fn renumber(&mut self, now: Time, site: usize) {
         let there = &mut self.sites[site];
-        let Some(run) = there.member.as_ref().map(|member| member.service().incarnation()) else {
-            return;
-        };
+        let membership = there.member.as_ref().and_then(|member| member.service().membership());
+        let Some(run) = membership.map(|membership| membership.run().incarnation) else { return };
         let before = std::mem::replace(&mut there.incarnation, run);
         there.valid_until = catraca_group::Time(0);
         there.up.clear();
