@@ -82,7 +82,9 @@ fn build(options: &Options) -> Result<PathBuf> {
     let target = shell::root().join("target");
     let build = "cargo build --quiet --package catraca";
     if options.broken.is_some() {
-        shell::run(&format!("{build} --features catraca-node/mutants --target-dir target/mutants"))?;
+        shell::run(&format!(
+            "{build} --features catraca-node/mutants --target-dir target/mutants"
+        ))?;
         return Ok(target.join("mutants/debug/catraca"));
     }
     shell::run(build)?;

@@ -243,13 +243,14 @@ impl Processes {
         self.clients.iter().any(Process::is_running)
     }
 
-    /// Tells members to end, and all others.
+    /// Tells members to end, and ends what is left of the clients. The registry stays: members use it to
+    /// leave in order.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for member in &mut self.members {
             member.end(Signal::TERM)?;
         }
-        for other in self.clients.iter_mut().chain(&mut self.etcd) {
-            other.end(Signal::KILL)?;
+        for client in &mut self.clients {
+            client.end(Signal::KILL)?;
         }
         Ok(())
     }
