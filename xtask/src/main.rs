@@ -1,10 +1,13 @@
 //! The project's own chores, run with `cargo xtask`.
 
 mod bench;
+mod chaos;
 mod claims;
 mod shell;
 mod soak;
 mod test;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -40,6 +43,11 @@ enum Chore {
         #[arg(long, default_value_t = 10)]
         minutes: u64,
     },
+    /// Runs real members and clients under real faults, and judges what the clients saw
+    ///
+    /// Exits with 0 if everything held, 3 if something was violated, 1 if the system is in the way, 2 if
+    /// the input is wrong, 4 if this user or system cannot have namespaces, 130 if it was stopped.
+    Chaos(chaos::Options),
     /// The table of the bench chore, in the profile that this was built with
     #[command(hide = true)]
     Measure {
@@ -49,15 +57,25 @@ enum Chore {
     /// The work of the soak chore, in the profile that this was built with
     #[command(hide = true)]
     Explore { minutes: u64 },
+    /// The work of the chaos chore, in namespaces of its own
+    #[command(hide = true)]
+    ChaosInside(chaos::Inside),
+    /// A client of the chaos chore
+    #[command(hide = true)]
+    ChaosClient(chaos::ClientOptions),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
-        Chore::Test => test::all(),
-        Chore::Claims { check } => claims::write(check),
-        Chore::Bench { table, graphs } => bench::all(table, graphs),
-        Chore::Soak { minutes } => soak::all(minutes),
-        Chore::Measure { graphs } => bench::measure(graphs),
-        Chore::Explore { minutes } => soak::explore(minutes),
+        Chore::Test => test::all()?,
+        Chore::Claims { check } => claims::write(check)?,
+        Chore::Bench { table, graphs } => bench::all(table, graphs)?,
+        Chore::Soak { minutes } => soak::all(minutes)?,
+        Chore::Chaos(options) => return chaos::all(options),
+        Chore::Measure { graphs } => bench::measure(graphs)?,
+        Chore::Explore { minutes } => soak::explore(minutes)?,
+        Chore::ChaosInside(inside) => return chaos::inside(&inside),
+        Chore::ChaosClient(options) => return chaos::client(&options),
     }
+    Ok(ExitCode::SUCCESS)
 }
