@@ -485,12 +485,27 @@ mod tests {
                 "[[namespace]]\nnames='x'\nalgorithm='nobody'",
                 "line 1: namespace 'x': there is no algorithm 'nobody'",
             ),
+            ("\n[detector]\ninterval=20", "line 2: a detector by time-outs can take a member for"),
             (
-                "\n[detector]\ninterval=1",
+                "\n[detector]\nalgorithm='lamport'",
+                "line 2: a detector by time-outs can take a member for crashed that is only cut off",
+            ),
+            (
+                "\n[detector]\nalgorithm='hi-adsd'\ninterval=1",
                 "line 2: the detector tests every 1s but waits 10s for an answer; make interval",
             ),
-            ("[detector]\ntimeout=-1", "line 1: timeout is -1, but is a time in seconds"),
+            (
+                "[detector]\nalgorithm='hi-adsd'\ntimeout=-1",
+                "line 1: timeout is -1, but is a time in seconds",
+            ),
             ("[detector]\nnews='slow'", "unknown variant `slow`"),
+            ("\nlease = 0.1", "line 2: a lease lasts from 500ms to 60s, not 100ms"),
+            ("\nlease = 61", "line 2: a lease lasts from 500ms to 60s, not 61s"),
+            ("drain = 3601", "drain is 3601, but goes from 0 to 3600"),
+            (
+                "data = '/d'\nregistry = 'etcd://h:2379'",
+                "line 2: the registry is either in a directory of this node or in etcd",
+            ),
             (
                 "[[namespace]]\nnames='x'\nalgorithm='raymond'\nack-timeout=1",
                 "line 1: namespace 'x': 'raymond' takes no ack-timeout",

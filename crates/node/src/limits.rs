@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
-use catraca_client::handshake::{self, Caller, Greeting, Hello, MAGIC};
+use catraca_client::handshake::{self, Caller, Greeting, MAGIC};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_client::{ClientError, Connection};
 use catraca_group::{
-    Epoch, MOST_REQUESTS, MOST_SESSIONS, Owner, PeerMessage, Query, Refusal, SessionId, Wait, Who,
+    Epoch, MOST_REQUESTS, MOST_SESSIONS, Owner, PeerMessage, Query, Refusal, Run, SessionId, Wait,
+    Who,
 };
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::SockRef;
@@ -21,11 +22,18 @@ use tokio::task::yield_now;
 use crate::frame::Frame;
 use crate::link::{Link, MOST_PENDING};
 use crate::native::{MOST_UNREAD, Server};
-use crate::transport::{HANDSHAKE_TIME, MemberAnswer};
-use crate::{Config, Member, Node};
+use crate::transport::{HANDSHAKE_TIME, Introduction, MemberAnswer};
+use crate::{Config, Memory, Node};
+
+#[path = "../tests/support/valve.rs"]
+mod valve;
+
+use valve::Valve;
 
 /// Nothing takes so long, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Nobody loses it, however busy the machine is.
+const LONG_LEASE: Duration = Duration::from_secs(15);
 
 async fn alone() -> Node {
     let mut config = Config::alone();
@@ -125,7 +133,8 @@ async fn one_request_too_many_is_refused_until_another_ends() {
     assert_eq!(client.receive().await.unwrap(), ServerMessage::Released { request: 7 });
     client.send(&lock(one_more, "x")).await.unwrap();
     client.renew().await.unwrap();
-    assert_eq!(client.receive().await.unwrap(), ServerMessage::Renewed, "it was not refused");
+    let renewed = client.receive().await.unwrap();
+    assert!(matches!(renewed, ServerMessage::Renewed { .. }), "it was refused: {renewed:?}");
     assert_eq!(node.status().waiting, u64::from(one_more));
     client.close().await.unwrap();
     assert_eq!(node.status().waiting, 0);
@@ -187,7 +196,7 @@ async fn who_does_not_read_is_not_heard_and_misses_nothing() {
     assert!(matches!(session, ServerMessage::Opened { .. }), "{session:?}");
     for _ in 0..=SIGNS {
         match hear(&mut reader).await {
-            ServerMessage::Renewed => alive += 1,
+            ServerMessage::Renewed { .. } => alive += 1,
             ServerMessage::Granted { request: 1, .. } => granted += 1,
             other => panic!("{other:?}"),
         }
@@ -298,29 +307,66 @@ async fn who_says_something_out_of_turn_is_told_so() {
     }
 }
 
-/// The configurations of members 'a' and 'b', and where they listen.
-pub(crate) async fn pair() -> ([Config; 2], [TcpListener; 2]) {
+/// Members 'a' and 'b', in one view. Whoever calls 'a' gets there over `way`, if there is one.
+async fn pair_over(way: impl AsyncFnOnce(String) -> String) -> [Node; 2] {
     let listen = || async { TcpListener::bind("127.0.0.1:0").await.unwrap() };
     let listeners = [listen().await, listen().await];
-    let member = |(name, at): (&str, &TcpListener)| Member {
-        name: name.to_string(),
-        address: at.local_addr().unwrap().to_string(),
-        cluster: None,
-    };
-    let members: Vec<Member> = ["a", "b"].into_iter().zip(&listeners).map(member).collect();
-    (["a", "b"].map(|name| Config::new(name, members.clone())), listeners)
+    let [first, second] = listeners.each_ref().map(|at| at.local_addr().unwrap().to_string());
+    let members = format!("a={},b={second}", way(first).await);
+    let members = Config::members_from(&members).unwrap();
+    let registry = Memory::default();
+    let mut nodes = Vec::new();
+    for (name, listener) in ["a", "b"].into_iter().zip(listeners) {
+        let mut config = Config::new(name, members.clone());
+        config.lease = LONG_LEASE;
+        let registry = Arc::new(registry.clone());
+        let node = Node::start_with(config, listener, registry).await.unwrap();
+        node.ready().await.unwrap();
+        nodes.push(node);
+    }
+    let epochs = || nodes.iter().map(|node| (node.engine.is_ready(), node.status().epoch));
+    until("they are in one view", || epochs().all(|it| it == (true, nodes[1].status().epoch)))
+        .await;
+    nodes.try_into().unwrap_or_else(|_| panic!("two"))
 }
 
-/// Member 'a', and a connection to what it takes for member 'b'.
-async fn with_a_mute_member() -> (Node, TcpStream) {
-    let ([config, _], [own, other]) = pair().await;
-    let node = Node::start_at(config, own).await.unwrap();
-    let (mut stream, _) = other.accept().await.unwrap();
-    handshake::hear_magic(&mut stream).await.unwrap();
-    let _: Hello = handshake::hear(&mut stream).await.unwrap();
-    let welcome = MemberAnswer::Welcome { incarnation: 1, received: 0 };
-    handshake::say(&mut stream, &welcome).await.unwrap();
-    (node, stream)
+/// Members 'a' and 'b', in one view.
+pub(crate) async fn pair() -> [Node; 2] {
+    pair_over(async |address| address).await
+}
+
+/// The same, and what is between them.
+async fn pair_with_a_valve() -> ([Node; 2], Valve) {
+    let mut between = None;
+    let pair = pair_over(async |address| {
+        let valve = Valve::to(address).await;
+        between.insert(valve).address.clone()
+    })
+    .await;
+    (pair, between.unwrap())
+}
+
+/// The link of a node to another member.
+pub(crate) fn link_to(node: &Node, name: &str) -> Arc<Link> {
+    node.engine.links.all().into_iter().find(|link| link.run.name == name).unwrap()
+}
+
+/// A connection to a node of somebody who says it is member 'b', and nothing more.
+async fn mute_member(node: &Node) -> TcpStream {
+    let introduction = Introduction {
+        group: node.engine.group.clone(),
+        from: Run { name: "b".to_string(), incarnation: 1 },
+        to: node.engine.peers.borrow().own.clone(),
+        link: 1,
+        is_resumed: false,
+        received: 0,
+    };
+    let mut stream = TcpStream::connect(node.address()).await.unwrap();
+    let introduction = frame::encode(&introduction).unwrap();
+    handshake::greet(&mut stream, Caller::Member(introduction)).await.unwrap();
+    let answer: MemberAnswer = handshake::hear(&mut stream).await.unwrap();
+    assert_eq!(answer, MemberAnswer::Welcome { received: 0 });
+    stream
 }
 
 /// Posts so much for a member that it is behind. Returns how many messages that took.
@@ -338,16 +384,16 @@ fn fill(link: &Link) -> u64 {
 
 #[tokio::test]
 async fn a_member_that_takes_nothing_stops_only_what_needs_it() {
-    let (node, mut member) = with_a_mute_member().await;
-    node.ready().await.unwrap();
-    let config = node.engine.view.clone();
-    let at_home_of = |member: usize| {
+    let ([node, _other], valve) = pair_with_a_valve().await;
+    let config = Config::new("a", Config::members_from("a=h:1,b=h:2").unwrap());
+    let at_home_of = |member: &str| {
         let mut names = (0..).map(|number| format!("lock/{number}"));
-        names.find(|name| config.home(name) == member).unwrap()
+        names.find(|name| config.home_of(name).as_deref() == Ok(member)).unwrap()
     };
-    let (own, theirs) = (at_home_of(0), at_home_of(1));
-    let link = node.engine.links.to(1).unwrap();
-    fill(link);
+    let (own, theirs) = (at_home_of("a"), at_home_of("b"));
+    let link = link_to(&node, "b");
+    valve.close();
+    fill(&link);
     // The token of one lock is here; that of the other is at the member.
     drop(node.lock(&own).await.unwrap());
     let behind = Refusal::Behind("b".to_string());
@@ -363,19 +409,18 @@ async fn a_member_that_takes_nothing_stops_only_what_needs_it() {
     let refused = ServerMessage::Refused { request: 1, why: behind.clone() };
     assert_eq!(client.receive().await.unwrap(), refused);
 
-    // It has taken the first of them, as it says.
-    let mut bytes = Vec::new();
-    frame::write(&Frame::Received { number: 1, received: 2 }, &mut bytes).unwrap();
-    member.write_all(&bytes).await.unwrap();
+    valve.open();
     until("there is room again", || !link.is_full()).await;
-    assert_ne!(node.lock(&theirs).or_refuse().await.err(), Some(behind));
+    assert!(node.lock(&theirs).within(LIMIT).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_member_that_takes_everything_late_gets_everything() {
-    let (node, mut member) = with_a_mute_member().await;
-    let link = node.engine.links.to(1).unwrap();
-    fill(link);
+    let node = alone().await;
+    let mut member = mute_member(&node).await;
+    let link = link_to(&node, "b");
+    until("it is connected", || link.stream().is_some()).await;
+    fill(&link);
     let mut bytes = vec![0; frame::LONGEST_FRAME];
     while link.unwritten() > 0 {
         let read = tokio::time::timeout(LIMIT, member.read(&mut bytes)).await;
@@ -385,7 +430,8 @@ async fn a_member_that_takes_everything_late_gets_everything() {
 
 #[tokio::test]
 async fn a_member_is_told_what_has_come_after_a_while_and_after_many_messages() {
-    let (_node, mut member) = with_a_mute_member().await;
+    let node = alone().await;
+    let mut member = mute_member(&node).await;
     for numbers in [1..=1, 2..=65] {
         let mut bytes = Vec::new();
         let last = *numbers.end();
@@ -411,24 +457,21 @@ async fn a_member_is_told_what_has_come_after_a_while_and_after_many_messages() 
 
 #[tokio::test]
 async fn a_member_that_comes_back_with_everything_is_not_behind() {
-    let link = Link::new();
+    let run = Run { name: "b".to_string(), incarnation: 1 };
+    let link = Link::new(run, Arc::default());
     let posted = fill(&link);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (_reader, writer) = stream.into_split();
-    link.connect(Arc::new(writer), 1, posted).unwrap();
+    link.connect(Arc::new(writer), posted).unwrap();
     assert!(!link.is_full());
 }
 
 #[tokio::test]
 async fn whoever_calls_and_is_called_is_asked_whether_it_is_still_there() {
-    let (configs, listeners) = pair().await;
-    let mut nodes = Vec::new();
-    for (config, listener) in configs.into_iter().zip(listeners) {
-        nodes.push(Node::start_at(config, listener).await.unwrap());
-    }
-    for (node, other) in nodes.iter().zip([1, 0]) {
-        let link = node.engine.links.to(other).unwrap();
+    let nodes = pair().await;
+    for (node, other) in nodes.iter().zip(["b", "a"]) {
+        let link = link_to(node, other);
         until("they are connected", || link.stream().is_some()).await;
         let stream = link.stream().unwrap();
         let socket = SockRef::from((*stream).as_ref());

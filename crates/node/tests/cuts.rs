@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use catraca_node::{LinkStatus, Node};
-use support::{configs, listener};
+use catraca_node::{LinkStatus, Memory, Node};
+use support::{configs, listener, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -70,13 +70,15 @@ async fn connections_cut_at_any_byte_lose_and_repeat_nothing() {
     let (own_b, address_b) = listener().await;
     let (between, through) = listener().await;
     let cuts = Arc::new(AtomicU64::new(0));
-    tokio::spawn(cut(between, address_b, Arc::clone(&cuts)));
+    // The second joins later, and calls.
+    tokio::spawn(cut(between, address_a, Arc::clone(&cuts)));
     // Ricart-Agrawala has the most to say, and an answer too many or too few is an anomaly.
-    let mut configs = configs(&[address_a, through], "ricart-agrawala").into_iter();
+    let registry = Memory::default();
+    let mut configs = configs(&[through, address_b], "ricart-agrawala").into_iter();
     let mut nodes = Vec::new();
     for (listener, mut config) in [own_a, own_b].into_iter().zip(&mut configs) {
         config.turns.handovers = 0;
-        nodes.push(Arc::new(Node::start_at(config, listener).await.unwrap()));
+        nodes.push(Arc::new(start(config, listener, &registry).await));
     }
     let mut clients = Vec::new();
     for lock in 0..4 {

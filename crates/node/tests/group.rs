@@ -110,8 +110,10 @@ async fn sets_are_all_or_none_and_do_not_deadlock() {
 
 #[tokio::test]
 async fn a_stopped_node_tells_its_guards() {
-    let mut nodes = group(1, "naimi-trehel").await;
-    let node = nodes.remove(0);
+    let (listeners, addresses) = support::listeners(1).await;
+    let mut configs = support::configs(&addresses, "naimi-trehel");
+    configs[0].drain = Duration::ZERO;
+    let node = support::group_of(configs, listeners).await.remove(0);
     let guard = node.lock("x").await.unwrap();
     let lost = tokio::time::timeout(Duration::from_millis(20), guard.lost()).await;
     assert!(lost.is_err(), "it is not lost");

@@ -157,9 +157,6 @@ async fn every_algorithm_does_over_tcp_what_it_does_in_the_simulator() {
             };
             let name = (0..).map(|number| format!("lock/{number}")).find(at_first).unwrap();
             let nodes = group_of(configs, listeners).await;
-            for node in &nodes {
-                node.ready().await.unwrap();
-            }
             let seen = over_tcp(&nodes, &name, &acts).await;
             assert_eq!(seen, expected, "{} with {count} nodes", entry.name);
         }

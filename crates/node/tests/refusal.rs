@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use catraca_algorithms::registry::ENTRIES;
 use catraca_node::{Guard, Node, Query, Refusal, Request};
+use support::valve::Valve;
 use support::{configs, group_of, linked, listener, listeners};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;
@@ -142,31 +143,26 @@ async fn a_semaphore_is_not_refused_because_of_some_who_are_inside() {
 
 #[tokio::test]
 async fn a_member_that_does_not_answer_neither_refuses_nor_delays() {
-    let (listeners, addresses) = listeners(3).await;
-    let mut nodes = group_of(configs(&addresses, "naimi-trehel"), listeners).await;
-    linked(&nodes).await;
-    // Where the third was, somebody listens who never says a word.
-    nodes.pop().unwrap().stop().await;
-    let _silent = TcpListener::bind(&addresses[2]).await.unwrap();
-    // This algorithm needs nobody but whoever has the token. Two tokens that begin at the second
-    // member:
+    let (own, mut addresses) = listeners(3).await;
+    // Whoever joins later calls: everybody is linked to the first over this way.
+    let valve = Valve::to(addresses[0].clone()).await;
+    addresses[0].clone_from(&valve.address);
+    let configs = configs(&addresses, "naimi-trehel");
     let names: Vec<String> = (0..32).map(|number| format!("lock/{number}")).collect();
-    let mut there = Vec::new();
-    for name in &names {
-        if let Ok(guard) = nodes[1].lock(name).or_refuse_after(Duration::ZERO).await {
-            there.push((name, guard));
-        }
-    }
-    let ((free, guard), (taken, _held)) = (there.remove(0), there.remove(0));
-    drop(guard);
-    drop(nodes[0].lock(free).within(LIMIT).await.unwrap());
+    let mut at_last = names.iter().filter(|name| configs[0].home_of(name).as_deref() == Ok("c"));
+    let (free, taken) = (at_last.next().unwrap(), at_last.next().unwrap());
+    let nodes = group_of(configs.clone(), own).await;
+    valve.close();
+    // This algorithm needs nobody but whoever has the token, and that begins at its home.
+    let _held = nodes[2].lock(taken).within(LIMIT).await.unwrap();
     drop(nodes[1].lock(free).within(LIMIT).await.unwrap());
-    assert!(answer(nodes[0].lock(free)).await.is_ok(), "its token is at the second member");
-    is_taken(answer(nodes[0].lock(taken)).await);
+    drop(nodes[2].lock(free).within(LIMIT).await.unwrap());
+    assert!(answer(nodes[1].lock(free)).await.is_ok(), "its token is at the third member");
+    is_taken(answer(nodes[1].lock(taken)).await);
     let limit = Duration::from_millis(50);
     for name in &names {
         // Some of these have their token at the silent member: the limit counts.
-        let answered = nodes[0].lock(name).or_refuse_after(limit).into_future();
+        let answered = nodes[1].lock(name).or_refuse_after(limit).into_future();
         let _ = tokio::time::timeout(LIMIT, answered).await.expect("the limit");
     }
 }
@@ -206,7 +202,8 @@ impl Way {
 async fn questions_go_over_the_link_and_need_no_connection_of_their_own() {
     let (own, mut addresses) = listeners(2).await;
     let (between, through) = listener().await;
-    let direct = std::mem::replace(&mut addresses[1], through.clone());
+    // The second joins later, and calls.
+    let direct = std::mem::replace(&mut addresses[0], through);
     let way = Way::open(between, direct);
     let nodes = group_of(configs(&addresses, "naimi-trehel"), own).await;
     linked(&nodes).await;

@@ -397,7 +397,7 @@ impl Membership {
             let members: Vec<&str> =
                 record.members.iter().map(|entry| entry.member.name.as_str()).collect();
             return Some(format!(
-                "the namespaces here differ from those of {}; make the configurations equal",
+                "the namespaces, the detector or the lease here differ from those of {}; make the configurations equal",
                 members.join(", ")
             ));
         }

@@ -408,7 +408,7 @@ fn a_member_with_other_namespaces_is_not_let_in_and_knows_why() {
     group.pass(Duration::from_secs(1));
     assert!(!group.is_active(c));
     let why = group.sites[c].membership.obstacle().unwrap();
-    assert!(why.contains("namespaces here differ"), "{why}");
+    assert!(why.contains("the lease here differ"), "{why}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use catraca_group::LockIndex;
 use tokio::task::{JoinHandle, yield_now};
 
 use super::*;
-use crate::limits::pair;
+use crate::limits::{link_to, pair};
 use crate::{Guard, Node};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -19,10 +19,7 @@ const X_PLACE: LockIndex = LockIndex::FIRST;
 /// Member 'a', where somebody has lock 'x' and is expected to ask for it again at once, and
 /// who waits for it at 'b'.
 async fn a_loop_at_a() -> (Node, Guard, JoinHandle<Result<Guard, Refusal>>) {
-    let ([one, other], [here, there]) = pair().await;
-    let a = Node::start_at(one, here).await.unwrap();
-    let b = Node::start_at(other, there).await.unwrap();
-    a.ready().await.unwrap();
+    let [a, b] = pair().await;
     let guard = a.lock("x").await.unwrap();
     let arrived = || a.engine.with_shard(X, |shard| shard.counts().arrived);
     let before = arrived();
@@ -42,7 +39,7 @@ async fn a_loop_at_a() -> (Node, Guard, JoinHandle<Result<Guard, Refusal>>) {
 }
 
 fn unwritten(a: &Node) -> usize {
-    a.engine.links.to(1).unwrap().unwritten()
+    link_to(a, "b").unwritten()
 }
 
 async fn comes(waiting: JoinHandle<Result<Guard, Refusal>>) {
@@ -95,9 +92,9 @@ async fn a_release_leaves_before_its_node_stops() {
         let (a, guard, waiting) = a_loop_at_a().await;
         drop(guard);
         assert!(unwritten(&a) > 0, "it waits for the request");
-        let engine = Arc::clone(&a.engine);
+        let link = link_to(&a, "b");
         drop(a);
-        assert_eq!(engine.links.to(1).unwrap().unwritten(), 0);
+        assert_eq!(link.unwritten(), 0);
         comes(waiting).await;
     })
     .await;
@@ -125,9 +122,7 @@ async fn a_release_leaves_at_once_where_no_task_runs() {
 
 #[tokio::test]
 async fn nothing_keeps_a_stopped_node_in_memory() {
-    let ([one, other], [here, there]) = pair().await;
-    let a = Node::start_at(one, here).await.unwrap();
-    let b = Node::start_at(other, there).await.unwrap();
+    let [a, b] = pair().await;
     let engine = Arc::downgrade(&a.engine);
     let held = b.lock("x").await.unwrap();
     let a = Arc::new(a);

@@ -1,11 +1,18 @@
 //! Groups on the loopback interface.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod valve;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use catraca_client::handshake::{self, Hello};
-use catraca_node::{Config, LinkStatus, Member, Namespace, Node};
-use tokio::net::{TcpListener, TcpStream};
+use catraca_node::{Config, LinkStatus, Member, Memory, Namespace, Node, Readiness};
+use tokio::net::TcpListener;
+
+/// Nothing takes so long, however busy the machine is.
+const GENEROUS: Duration = Duration::from_secs(60);
+/// Long enough for a busy machine: nobody loses its lease in a test that is not about that.
+const LONG_LEASE: Duration = Duration::from_secs(15);
 
 /// A listener of the system's choice and its address.
 pub(crate) async fn listener() -> (TcpListener, String) {
@@ -26,6 +33,7 @@ pub(crate) fn configs(addresses: &[String], algorithm: &str) -> Vec<Config> {
     let config = |index| {
         let mut config = Config::new(&name(index), members.clone());
         config.namespaces.push(Namespace { resources: 64, ..Namespace::new("*", algorithm) });
+        config.lease = LONG_LEASE;
         config
     };
     (0..addresses.len()).map(config).collect()
@@ -42,13 +50,52 @@ pub(crate) async fn listeners(count: usize) -> (Vec<TcpListener>, Vec<String>) {
     (listeners, addresses)
 }
 
-/// A node at each listener.
+/// A node whose group keeps its registry there.
+pub(crate) async fn start(config: Config, listener: TcpListener, registry: &Memory) -> Node {
+    Node::start_with(config, listener, Arc::new(registry.clone())).await.unwrap()
+}
+
+/// A node at each listener. They join in this order, and all are in the view.
 pub(crate) async fn group_of(configs: Vec<Config>, listeners: Vec<TcpListener>) -> Vec<Node> {
+    group_with(configs, listeners, &Memory::default()).await
+}
+
+/// The same, with a registry that others can join.
+pub(crate) async fn group_with(
+    configs: Vec<Config>,
+    listeners: Vec<TcpListener>,
+    registry: &Memory,
+) -> Vec<Node> {
     let mut nodes = Vec::new();
     for (config, listener) in configs.into_iter().zip(listeners) {
-        nodes.push(Node::start_at(config, listener).await.unwrap());
+        nodes.push(start(config, listener, registry).await);
+        together(&nodes).await;
     }
     nodes
+}
+
+/// Waits until these nodes and no others are in one view, and grant locks.
+pub(crate) async fn together(nodes: &[Node]) {
+    let are_together = || {
+        let all: Vec<_> = nodes.iter().map(Node::status).collect();
+        all.iter().all(|status| {
+            let in_view = status.members.iter().filter(|member| member.is_in_view).count();
+            status.readiness == Readiness::Ready
+                && status.epoch == all[0].epoch
+                && in_view == nodes.len()
+        })
+    };
+    until("they are in one view", are_together).await;
+}
+
+/// Waits until `holds`.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(GENEROUS, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 /// A group of `count` nodes that guard everything with `algorithm`.
@@ -66,26 +113,4 @@ pub(crate) async fn linked(nodes: &[Node]) {
     while !nodes.iter().all(is_linked) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-}
-
-/// The configurations of members 'a' and 'b', and where they listen.
-pub(crate) async fn pair() -> ([Config; 2], [TcpListener; 2]) {
-    let (own, addresses) = listeners(2).await;
-    let configs = configs(&addresses, "naimi-trehel");
-    (configs.try_into().unwrap(), own.try_into().unwrap())
-}
-
-/// What member 'a' of a pair takes for 'b': it is connected, and says nothing.
-pub(crate) async fn mute_member(listener: &TcpListener) -> TcpStream {
-    /// As the node's own answer to another member.
-    #[derive(serde::Serialize)]
-    enum MemberAnswer {
-        Welcome { incarnation: u64, received: u64 },
-    }
-    let (mut stream, _) = listener.accept().await.unwrap();
-    handshake::hear_magic(&mut stream).await.unwrap();
-    let _: Hello = handshake::hear(&mut stream).await.unwrap();
-    let welcome = MemberAnswer::Welcome { incarnation: 1, received: 0 };
-    handshake::say(&mut stream, &welcome).await.unwrap();
-    stream
 }
