@@ -5,8 +5,9 @@ use anyhow::{Result, bail};
 use crate::shell::{run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
-/// keep a registry in; and what makes certificates for it.
-const PACKAGES: &[&str] = &["etcd-client", "etcd-server", "fonts-dejavu-core", "openssl", "procps"];
+/// keep a registry in; what makes certificates for it; and networks for `cargo xtask chaos`.
+const PACKAGES: &[&str] =
+    &["etcd-client", "etcd-server", "fonts-dejavu-core", "iproute2", "openssl", "procps"];
 
 pub(crate) fn all() -> Result<()> {
     install_packages()?;

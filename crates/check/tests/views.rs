@@ -71,7 +71,7 @@ fn a_semaphore_survives_a_crash() {
 #[test]
 fn a_semaphore_survives_a_restart() {
     let setting = Setting { permits: 2, ..with_holder("raymond-k") };
-    assert_survives(&setting, &[("restart:0", (24_447, 27))]);
+    assert_survives(&setting, &[("restart:0", (29_684, 27))]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_semaphore_survives_a_pause() {
 #[test]
 fn naimi_trehel_survives_a_restart() {
     let pinned =
-        [("restart:0", (22_314, 24)), ("restart:1", (19_131, 23)), ("restart:2", (24_301, 24))];
+        [("restart:0", (27_501, 24)), ("restart:1", (23_511, 24)), ("restart:2", (29_167, 24))];
     assert_survives(&group("naimi-trehel"), &pinned);
 }
 
@@ -95,16 +95,16 @@ fn naimi_trehel_survives_a_pause() {
 
 #[test]
 fn naimi_trehel_survives_a_cut_from_the_registry() {
-    let pinned = [("cut:0", (14_509, 28)), ("cut:1", (8476, 25)), ("cut:2", (6292, 21))];
+    let pinned = [("cut:0", (17_491, 28)), ("cut:1", (10_080, 25)), ("cut:2", (7260, 21))];
     assert_survives(&group("naimi-trehel"), &pinned);
 }
 
 #[test]
 fn suzuki_kasami_survives_a_restart_and_a_pause() {
     let pinned = [
-        ("restart:0", (7051, 18)),
-        ("restart:1", (9505, 21)),
-        ("restart:2", (15_579, 22)),
+        ("restart:0", (8653, 19)),
+        ("restart:1", (11_747, 22)),
+        ("restart:2", (19_249, 22)),
         ("pause:0", (10_395, 22)),
         ("pause:1", (10_372, 23)),
         ("pause:2", (7528, 22)),
@@ -115,9 +115,9 @@ fn suzuki_kasami_survives_a_restart_and_a_pause() {
 #[test]
 fn ricart_agrawala_survives_a_restart_and_a_pause() {
     let pinned = [
-        ("restart:0", (7896, 22)),
-        ("restart:1", (15_550, 23)),
-        ("restart:2", (16_792, 23)),
+        ("restart:0", (9676, 22)),
+        ("restart:1", (19_266, 23)),
+        ("restart:2", (20_496, 23)),
         ("pause:0", (12_407, 25)),
         ("pause:1", (12_505, 25)),
         ("pause:2", (9140, 25)),
@@ -127,7 +127,7 @@ fn ricart_agrawala_survives_a_restart_and_a_pause() {
 
 #[test]
 fn maekawa_survives_a_restart() {
-    let pinned = [("restart:0", (15_731, 24)), ("restart:2", (32_012, 26))];
+    let pinned = [("restart:0", (19_075, 24)), ("restart:2", (38_938, 26))];
     assert_survives(&with_holder("maekawa"), &pinned);
 }
 
@@ -140,9 +140,9 @@ fn maekawa_survives_a_pause() {
 #[test]
 fn bouabdallah_laforest_survives_a_restart_and_a_pause() {
     let pinned = [
-        ("restart:0", (6513, 19)),
-        ("restart:1", (13_884, 22)),
-        ("restart:2", (11_298, 23)),
+        ("restart:0", (8007, 20)),
+        ("restart:1", (17_298, 23)),
+        ("restart:2", (13_751, 23)),
         ("pause:0", (9912, 23)),
         ("pause:1", (10_578, 23)),
         ("pause:2", (7131, 24)),

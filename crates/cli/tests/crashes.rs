@@ -1,77 +1,165 @@
-//! Nodes that are killed or stopped, in a group whose semaphores survive it.
+//! Nodes that are killed, stopped and started again, alone and in groups.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 mod support;
 
-use support::Folder;
-use support::service::{Process, Service, addresses, wait_until};
+use support::service::{Process, Service, is_running, wait_until};
 
-/// Three nodes with a file that all of them share. Times are long enough for a busy machine.
-fn robust_group() -> Service {
-    let (folder, addresses) = (Folder::new(), addresses(3));
-    let file = format!(
-        "[members]\na = '{}'\nb = '{}'\nc = '{}'\n\
-         [detector]\ninterval = 2\ntimeout = 2\n\
-         [[namespace]]\nnames = 'pool/*'\nalgorithm = 'robust-k'\n",
-        addresses[0], addresses[1], addresses[2]
-    );
-    folder.write("group.toml", &file);
-    let node =
-        |name| Process::start(folder.command(&["node", "--config", "group.toml", "--name", name]));
-    let nodes = ["a", "b", "c"].map(node);
-    for (node, others) in nodes.iter().zip([["b", "c"], ["a", "c"], ["a", "b"]]) {
-        for other in others {
-            node.complains(&format!("connected, member {other}"));
+/// Short, so that crashes are noticed soon.
+const SHORT: &[&str] = &["--lease", "2s"];
+
+/// Somebody enters at these members: a lock and a semaphore that are known, and names that are new.
+fn all_are_served(service: &Service, members: &[usize], fresh: &str) {
+    let fresh = (0..4).map(|number| format!("{fresh}/{number}"));
+    let known = ["known".to_string(), "--permits 2 pool".to_string()];
+    let all: Vec<String> = known.into_iter().chain(fresh).collect();
+    for (&member, flags) in members.iter().flat_map(|it| all.iter().map(move |all| (it, all))) {
+        let ran = service.lock(member, flags, "true").ends();
+        assert_eq!(ran.code, Some(0), "{flags}: {ran:?}");
+    }
+}
+
+/// Somebody who holds 'x' for as long as it may, with the process that does the work and the fence.
+struct Holder {
+    process: Process,
+    work: String,
+    fence: u64,
+}
+
+fn hold(service: &Service, member: usize) -> Holder {
+    let process = service.lock(member, "x", "echo $$ $CATRACA_FENCE .; exec sleep 1000");
+    process.says(" .");
+    let said = process.stdout();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    Holder { work: words[0].to_string(), fence: words[1].parse().unwrap(), process }
+}
+
+impl Holder {
+    /// Somebody else gets 'x' at `member`, and this one's work has ended before.
+    fn is_succeeded_at(self, service: &Service, member: usize) -> u64 {
+        let look = format!("kill -0 {} 2>&- && echo overlap; echo $CATRACA_FENCE", self.work);
+        let next = service.lock(member, "x", &look).ends();
+        assert_eq!(next.code, Some(0), "{next:?}");
+        let fence = next.stdout.trim().parse::<u64>();
+        let fence = fence.unwrap_or_else(|_| panic!("two are inside: {next:?}"));
+        assert!(fence > self.fence, "fence {fence} after {}", self.fence);
+        assert!(!is_running(&self.work));
+        let ran = self.process.ends();
+        assert_eq!(ran.code, Some(123), "its lock is lost: {ran:?}");
+        fence
+    }
+}
+
+/// Which member leads the registry.
+fn leader(service: &Service) -> usize {
+    let status = service.client(0, &["status", "--json"], &[]).ends().stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    usize::from(status["registry"]["leader"].as_str().unwrap().as_bytes()[0] - b'a')
+}
+
+#[test]
+fn a_group_goes_on_when_any_member_is_killed_and_the_member_comes_back_by_itself() {
+    let mut service = Service::start(3, SHORT);
+    all_are_served(&service, &[0, 1, 2], "before");
+    for victim in 0..3 {
+        service.nodes[victim].signal("KILL");
+        let others: Vec<usize> = (0..3).filter(|&member| member != victim).collect();
+        all_are_served(&service, &others, &format!("without/{victim}"));
+        let again = service.node(victim, SHORT);
+        service.nodes[victim] = again;
+        service.is_whole();
+        all_are_served(&service, &[0, 1, 2], &format!("with/{victim}"));
+    }
+}
+
+#[test]
+fn whoever_holds_at_another_member_goes_on_when_one_is_killed() {
+    // Long enough for a busy machine: nobody else is to lose anything.
+    let service = Service::start(3, &["--lease", "5s"]);
+    let leader = leader(&service);
+    let (victim, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    let holder = hold(&service, other);
+    service.nodes[victim].signal("KILL");
+    service.nodes[leader].complains("did not renew the lease");
+    all_are_served(&service, &[leader, other], "after");
+    let taken = service.lock(leader, "-n x", "true").ends();
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    assert!(is_running(&holder.work));
+    holder.process.signal("TERM");
+    holder.process.ends();
+}
+
+#[test]
+fn what_a_killed_member_held_goes_to_the_others_when_its_work_has_ended() {
+    let service = Service::start(3, SHORT);
+    let leader = leader(&service);
+    let victim = (leader + 1) % 3;
+    let holder = hold(&service, victim);
+    service.nodes[victim].signal("KILL");
+    holder.is_succeeded_at(&service, leader);
+}
+
+#[test]
+fn a_member_that_was_stopped_beyond_its_lease_loses_its_locks_and_comes_back() {
+    let service = Service::start(3, SHORT);
+    let leader = leader(&service);
+    let victim = (leader + 1) % 3;
+    let holder = hold(&service, victim);
+    service.nodes[victim].signal("STOP");
+    holder.is_succeeded_at(&service, leader);
+    service.nodes[victim].signal("CONT");
+    service.nodes[victim].complains("the group goes on without this node; it joins again");
+    service.is_whole();
+    all_are_served(&service, &[0, 1, 2], "again");
+}
+
+#[test]
+fn a_node_alone_lets_nobody_in_beside_a_holder_of_the_run_before_and_its_fences_grow() {
+    let mut service = Service::start(1, &["--lease", "1s"]);
+    let mut last = 0;
+    for _ in 0..8 {
+        let holder = hold(&service, 0);
+        assert!(holder.fence > last);
+        service.nodes[0].signal("KILL");
+        wait_until("it is gone", || service.nodes[0].has_ended());
+        service.nodes[0] = service.node(0, &["--lease", "1s"]);
+        service.nodes[0].says("listens at");
+        last = holder.is_succeeded_at(&service, 0);
+    }
+}
+
+#[test]
+fn fences_grow_when_all_members_are_killed_and_started_again() {
+    let mut service = Service::start(3, SHORT);
+    let holder = hold(&service, 1);
+    for node in &service.nodes {
+        node.signal("KILL");
+    }
+    for member in 0..3 {
+        wait_until("it is gone", || service.nodes[member].has_ended());
+        service.nodes[member] = service.node(member, SHORT);
+    }
+    service.is_whole();
+    holder.is_succeeded_at(&service, 2);
+}
+
+#[test]
+fn a_node_that_is_told_to_stop_gives_the_time_that_it_was_told_and_a_second_signal_hurries_it() {
+    for signals in [1, 2] {
+        let drain = if signals == 1 { "1s" } else { "1000s" };
+        let mut service = Service::start(2, &["--lease", "2s", "--drain", drain]);
+        let holder = hold(&service, 1);
+        let node = service.nodes.pop().unwrap();
+        node.signal("TERM");
+        node.complains("stopping, signal SIGTERM");
+        let late = service.lock(1, "y", "true").ends();
+        assert_eq!(late.code, Some(122), "{late:?}");
+        late.complained(&["this node is leaving its group"]);
+        if signals == 2 {
+            assert!(is_running(&holder.work));
+            node.signal("TERM");
         }
-    }
-    Service { folder, addresses, nodes: nodes.into() }
-}
-
-/// Takes both permits at the last node.
-fn take_both(service: &Service) -> [Process; 2] {
-    let holders =
-        [(); 2].map(|()| service.lock(2, "--ttl 2 --permits 2 pool/x", "exec sleep 1000"));
-    wait_until("both are inside", || service.locks(0).contains("2 holders"));
-    holders
-}
-
-#[test]
-fn permits_come_back_when_their_node_is_killed() {
-    let service = robust_group();
-    service.client(0, &["status"], &[]).ends().quietly(0).says("Hi-ADSD tests every 2s");
-    let long = service.lock(0, "--ttl 3 pool/x", "true").ends();
-    long.refused(&["--ttl: ", "the time to live can be at most that, not 3s"]);
-    let holders = take_both(&service);
-    service.nodes[2].signal("KILL");
-    for member in [0, 1] {
-        // Its time to live is no longer than the detector's time-out, without being told.
-        let ran = service.lock(member, "--permits 2 pool/x", "true").ends();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        service.nodes[member].complains("does not answer, and is taken for crashed, member c");
-    }
-    let status = service.client(1, &["status"], &[]).ends().quietly(3);
-    status.says("taken for crashed").says("anomalies  0");
-    for holder in holders {
-        assert_eq!(holder.ends().code, Some(123), "its lock is lost");
-    }
-}
-
-#[test]
-fn a_node_that_was_stopped_too_long_tells_its_clients_that_their_locks_are_lost() {
-    let service = robust_group();
-    let holders = take_both(&service);
-    service.nodes[2].signal("STOP");
-    service.lock(0, "--ttl 2 --permits 2 pool/x", "true").ends().quietly(0);
-    service.nodes[2].signal("CONT");
-    for holder in holders {
-        assert_eq!(holder.ends().code, Some(123), "its lock is lost");
-    }
-    service.nodes[2].complains("this node is taken for crashed");
-    let late = service.lock(2, "--ttl 2 --permits 2 pool/x", "true").ends();
-    assert_eq!(late.code, Some(122), "{late:?}");
-    late.complained(&["takes this node for crashed", "restart the whole group"]);
-    // Other locks do not depend on the detector.
-    for member in [2, 0] {
-        service.lock(member, "plain", "true").ends().quietly(0);
+        holder.is_succeeded_at(&service, 0);
+        assert_eq!(node.ends().code, Some(0));
     }
 }

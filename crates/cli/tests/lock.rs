@@ -255,8 +255,8 @@ fn when_the_node_dies_the_command_is_ended_before_its_time_to_live() {
 }
 
 #[test]
-fn a_node_that_stops_tells_its_clients_at_once() {
-    let mut service = Service::start(1, &[]);
+fn a_node_that_stops_without_time_to_finish_tells_its_clients_at_once() {
+    let mut service = Service::start(1, &["--drain", "0s", "--lease", "2s"]);
     let holder = service.lock(0, "--ttl 3600 x", LONG);
     let idle = service.client(0, &["lock", "--ttl", "3600"], &["y"]);
     holder.says("begun");
@@ -368,7 +368,7 @@ fn a_command_without_its_separator_is_not_taken_for_names_of_locks() {
 
 #[test]
 fn of_several_nodes_the_first_that_serves_is_asked() {
-    let mut service = Service::start(2, &[]);
+    let mut service = Service::start(3, &[]);
     let nowhere = support::service::addresses(1).remove(0);
     let nodes = format!("{nowhere},{},{}", service.addresses[0], service.addresses[1]);
     let lock = |line: &str| {

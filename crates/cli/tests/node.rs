@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use support::Folder;
-use support::service::{Process, Service, addresses, at_terminal};
+use support::service::{Process, Service, addresses, at_terminal, wait_until};
 
 #[test]
 fn a_node_alone_says_where_it_listens_and_what_to_type_next() {
@@ -114,7 +114,10 @@ fn three_nodes_find_each_other_and_tell_how_they_are() {
     status.says("* (semaphores)  raymond-k  reply ");
     let json = service.client(1, &["status", "--json"], &[]).ends().quietly(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["members"][0]["link"], "up");
+    let members = json["members"].as_array().unwrap();
+    assert_eq!(members.iter().filter(|member| member["link"] == "up").count(), 2);
+    assert!(members.iter().all(|member| member["in_view"] == true));
+    assert_eq!(json["registry"]["voters"].as_array().unwrap().len(), 3);
     assert_eq!(json["counters"]["grants"], 1);
     assert_eq!(json["counters"]["anomalies"], 0);
     service.nodes[0].complains("connected, member b");
@@ -125,12 +128,12 @@ fn members_with_labels_are_clusters() {
     let (folder, addresses) = (Folder::new(), addresses(2));
     let list = format!("a={}@paris,b={}@rio", addresses[0], addresses[1]);
     let start = |name| {
-        let words = ["node", "--name", name, "--members", &list];
+        let words = ["node", "--name", name, "--members", &list, "--data", name];
         Process::start(folder.command(&words))
     };
-    let nodes = [start("a"), start("b")];
-    nodes[0].complains("connected, member b");
-    nodes[1].complains("connected, member a");
+    let _nodes = [start("a"), start("b")];
+    let is_well = || folder.run(&["status", "--node", &addresses[1]]).code == Some(0);
+    wait_until("they are in one view", is_well);
     folder.run(&["status", "--node", &addresses[1]]).quietly(0).says("rio").says("bertier");
     folder.run(&["lock", "--node", &addresses[1], "x", "--", "true"]).quietly(0);
 }
@@ -142,12 +145,13 @@ fn a_node_takes_as_many_connections_as_the_system_lets_it() {
     let line = "ulimit -Sn 24; ulimit -Hn 300; exec \"$0\" node -v --listen 127.0.0.1:0";
     let mut command = std::process::Command::new("bash");
     command.args(["-c", line, env!("CARGO_BIN_EXE_catraca")]).stdin(std::process::Stdio::null());
+    command.env("XDG_DATA_HOME", folder.path(""));
     let node = Process::start(command);
     node.says("listens at ");
     node.complains("at most 300 open files, and nearly as many connections");
     let said = node.stdout();
     let address = said.split("listens at ").nth(1).unwrap().split(". ").next().unwrap();
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 2, 0]].concat();
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 3, 0]].concat();
     let clients: Vec<TcpStream> = (0..100)
         .map(|_| {
             let mut client = TcpStream::connect(address).unwrap();
@@ -178,7 +182,7 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     // Another protocol; a frame of 2 GB announced in the handshake, and after it; nonsense after it.
     closed(say(b"GET / HTTP/1.1\r\n\r\n"));
     closed(say(&[&b"catraca\n"[..], &[0, 0, 0, 128]].concat()));
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 2, 0]].concat();
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 3, 0]].concat();
     let mut client = say(&hello);
     let mut welcome = [0; 4];
     client.read_exact(&mut welcome).unwrap();
@@ -193,99 +197,110 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     service.lock(0, "x", "true").ends().quietly(0);
 }
 
-#[test]
-fn members_of_different_groups_refuse_each_other_and_say_so() {
-    let (folder, addresses) = (Folder::new(), addresses(2));
+/// Two members of a list, each with flags of its own.
+fn two(folder: &Folder, addresses: &[String], flags: [&[&str]; 2]) -> [Process; 2] {
     let list = format!("a={},b={}", addresses[0], addresses[1]);
-    let start = |name, group| {
-        let words = ["node", "--name", name, "--members", &list, "--group", group];
-        Process::start(folder.command(&words))
+    let start = |name, flags: &[&str]| {
+        let own = ["node", "--name", name, "--members", &list, "--data", name];
+        Process::start(folder.command(&[&own, flags].concat()))
     };
-    let (a, b) = (start("a", "one"), start("b", "two"));
-    a.complains("this member refuses us, member b, why member 'b' is in group 'two', not in 'one'");
-    b.complains("'a' is refused: member 'b' is in group 'two', not in 'one'");
-    for address in &addresses {
-        let status = folder.run(&["status", "--node", address]).quietly(3);
-        status.says("refused: member 'b' is in group 'two', not in 'one'");
-    }
-    let catraca = env!("CARGO_BIN_EXE_catraca");
-    let line = format!("stty cols 70; {catraca} status --node {}", addresses[0]);
-    let narrow = at_terminal(&folder, &line).ends().stdout;
-    assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
-    let words: Vec<&str> = narrow.split_whitespace().collect();
-    assert!(words.join(" ").contains("member 'b' is in group 'two', not in 'one'"), "{narrow}");
+    [start("a", flags[0]), start("b", flags[1])]
 }
 
 #[test]
-fn members_that_were_told_different_things_refuse_each_other() {
-    let (folder, addresses) = (Folder::new(), addresses(2));
-    let list = format!("a={},b={}", addresses[0], addresses[1]);
-    let start = |name, algorithm| {
-        let words = ["node", "--name", name, "--members", &list, "--algorithm", algorithm];
-        Process::start(folder.command(&words))
-    };
-    let (a, b) = (start("a", "raymond"), start("b", "lamport"));
-    for node in [&a, &b] {
-        node.complains("'a' and 'b' have different members or namespaces");
+fn a_member_with_another_group_namespaces_or_lease_stays_out_and_says_why() {
+    let cases: [([&[&str]; 2], &str); 3] = [
+        ([&["--group", "one"], &["--group", "two"]], "this is for the group 'two'"),
+        (
+            [&["--algorithm", "raymond"], &["--algorithm", "lamport"]],
+            "here differ from those of a; make the configurations equal",
+        ),
+        (
+            [&["--lease", "5s"], &["--lease", "6s"]],
+            "here differ from those of a; make the configurations equal",
+        ),
+    ];
+    for (flags, why) in cases {
+        let (folder, addresses) = (Folder::new(), addresses(2));
+        let [_a, b] = two(&folder, &addresses, flags);
+        b.complains("not in the group yet, why ");
+        b.complains(why);
+        let status = folder.run(&["status", "--node", &addresses[1]]).quietly(4);
+        status.says("not in its group yet: ").says(why);
+        let ran = folder.run(&["lock", "-n", "--node", &addresses[1], "x", "--", "true"]);
+        assert_eq!(ran.code, Some(122), "{ran:?}");
+        ran.complained(&["this node is not in its group yet: ", why]);
+        // The one that was first is not disturbed.
+        folder.run(&["lock", "--node", &addresses[0], "x", "--", "true"]).quietly(0);
+        let catraca = env!("CARGO_BIN_EXE_catraca");
+        let line = format!("stty cols 70; {catraca} status --node {}", addresses[0]);
+        let narrow = at_terminal(&folder, &line).ends().stdout;
+        assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
     }
 }
 
 #[test]
-fn a_restarted_member_is_refused_and_the_others_say_so() {
-    let mut service = Service::start(2, &[]);
-    drop(service.nodes.remove(1));
-    service.nodes[0].complains("disconnected, member b");
-    let again = service.node(1, &[]);
-    service.nodes[0]
-        .complains("this member is refused, member b, why member 'b' has been restarted");
-    again.complains("member 'b' has been restarted");
-    let status = |member: usize| service.client(member, &["status"], &[]).ends().quietly(3);
-    status(0).says("refused: member 'b' has been restarted");
-    // Whatever it is asked for, somebody may hold it: it grants nothing.
-    for flags in ["", "-n ", "-w 60 "] {
+fn a_restarted_member_joins_by_itself() {
+    for signal in ["TERM", "KILL"] {
+        let mut service = Service::start(2, &["--lease", "2s"]);
+        let node = service.nodes.pop().unwrap();
+        node.signal(signal);
+        node.ends();
+        service.nodes.push(service.node(1, &["--lease", "2s"]));
+        service.is_whole();
         for name in ["x", "y", "z"] {
-            let ran = service.lock(1, &format!("{flags}{name}"), "true").ends();
-            assert_eq!(ran.code, Some(122), "{ran:?}");
-            ran.complained(&["member 'b' has been restarted", "restart the whole group"]);
+            service.lock(1, name, "true").ends().quietly(0);
+            service.lock(0, name, "true").ends().quietly(0);
         }
     }
 }
 
 #[test]
-fn a_second_process_with_the_name_of_a_member_is_told_so() {
-    let service = Service::start(2, &[]);
-    let listen = &addresses(1)[0];
-    let second = service.node(0, &["--listen", listen]);
-    second
-        .complains("another process is connected as member 'a'; give each node a name of its own");
-    service.lock(0, "x", "true").ends().quietly(0);
-    service.lock(1, "x", "true").ends().quietly(0);
+fn a_directory_belongs_to_one_node_of_one_group() {
+    let mut service = Service::start(1, &[]);
+    let other = addresses(1).remove(0);
+    let node = |flags: &str| {
+        let own = ["node", "--listen", &other, "--data", "a"];
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let ran = service.folder.run(&[&own[..], &flags].concat());
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        ran
+    };
+    node("--name a").complained(&["another node uses the directory a: stop it"]);
+    service.nodes[0].signal("TERM");
+    wait_until("it ends", || service.nodes[0].has_ended());
+    let owner = "the directory a belongs to 'a' of the group 'catraca'";
+    node("--name a --group other").complained(&[owner, "give this node a directory of its own"]);
+    node("--name b").complained(&[owner]);
+    let file = service.folder.path("a/registry.redb");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[..4096].fill(0xa5);
+    std::fs::write(&file, bytes).unwrap();
+    node("--name a").complained(&["the registry in the directory a is damaged"]);
+    std::fs::write(&file, "").unwrap();
+    node("--name a").complained(&["the registry in the directory a is damaged"]);
 }
 
 #[test]
-fn a_group_that_is_not_whole_grants_nothing_and_says_who_is_missing() {
-    let (folder, addresses) = (Folder::new(), addresses(2));
-    let list = format!("a={},b={}", addresses[0], addresses[1]);
-    let start =
-        |name| Process::start(folder.command(&["node", "--name", name, "--members", &list]));
+fn a_group_without_most_of_its_registry_grants_nothing_and_says_who_is_missing() {
+    let (folder, addresses) = (Folder::new(), addresses(3));
+    let list = format!("a={},b={},c={}", addresses[0], addresses[1], addresses[2]);
+    let start = |name| {
+        let words = ["node", "--name", name, "--members", &list, "--data", name];
+        Process::start(folder.command(&words))
+    };
     let first = start("a");
     first.says("listens at");
     let lock = ["lock", "--node", &addresses[0]];
-    for name in ["x", "y", "z"] {
-        let ran = folder.run(&[&lock[..], &["-n", name, "--", "true"]].concat());
+    for flags in [&["-n"][..], &["-w", "0.2"]] {
+        let ran = folder.run(&[&lock[..], flags, &["x", "--", "true"]].concat());
         assert_eq!(ran.code, Some(122), "{ran:?}");
-        ran.complained(&["'b' has not been yet"]);
+        ran.complained(&["this node is not in its group yet"]);
     }
-    let ran = folder.run(&[&lock[..], &["-w", "0.2", "x", "--", "true"]].concat());
-    assert_eq!(ran.code, Some(122), "{ran:?}");
-    ran.complained(&["'b' has not been yet"]);
-    first.complains("not connected yet; locks are granted once all members have been");
-    first.complains("cannot be reached, member b");
+    first.complains("not in the group yet, why the registry cannot be reached");
     let waits = Process::start(folder.command(&[&lock[..], &["x", "--", "true"]].concat()));
-    waits.complains("member 'b' is not connected");
     let _second = start("b");
-    assert_eq!(waits.ends().code, Some(0));
-    first.complains("all members have been connected");
+    assert_eq!(waits.ends().code, Some(0), "two of three are enough");
 }
 
 #[test]
@@ -312,18 +327,17 @@ fn signals_stop_a_node_in_order_or_not_at_all() {
 }
 
 #[test]
-fn a_member_that_the_others_do_not_know_is_told_why_nobody_calls_it() {
+fn a_member_that_the_others_do_not_know_is_told_so() {
     let (folder, addresses) = (Folder::new(), addresses(3));
-    let [a, b, c] = &addresses[..] else { panic!("three") };
-    let start = |name, list: &str| {
-        Process::start(folder.command(&["node", "--name", name, "--members", list]))
-    };
-    let (two, three) = (format!("a={a},b={b}"), format!("a={a},b={b},c={c}"));
-    let known = [start("a", &two), start("b", &two)];
-    let unknown = start("c", &three);
-    unknown.complains("knows no member 'c' in group 'catraca'; give all of them the same list");
-    known[0].complains("'c' is refused: member 'a' knows no member 'c'");
-    let status = folder.run(&["status", "--node", c]).quietly(3);
-    status.says("refused: member 'a' knows no member 'c'");
-    folder.run(&["lock", "--node", a, "x", "--", "true"]).quietly(0);
+    let known = two(&folder, &addresses[..2], [&[], &[]]);
+    let is_well = || folder.run(&["status", "--node", &addresses[1]]).code == Some(0);
+    wait_until("they are in one view", is_well);
+    let list = format!("a={},b={},c={}", addresses[0], addresses[1], addresses[2]);
+    let words = ["node", "--name", "c", "--members", &list, "--data", "c"];
+    let unknown = Process::start(folder.command(&words));
+    unknown.complains("'c' does not belong to the group; add it to the members, or let it join");
+    let status = folder.run(&["status", "--node", &addresses[2]]).quietly(4);
+    status.says("'c' does not belong to the group");
+    folder.run(&["lock", "--node", &addresses[0], "x", "--", "true"]).quietly(0);
+    drop(known);
 }

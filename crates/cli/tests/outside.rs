@@ -15,7 +15,7 @@ use support::Folder;
 use support::service::{Process, addresses, wait_until};
 
 const CLIENTS: usize = 30;
-/// How many seconds clients and detectors wait for an answer: the machine may be busy.
+/// How many seconds leases of clients and of members last: the machine may be busy.
 const PATIENCE: u32 = 60;
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
@@ -40,8 +40,8 @@ fn cut_connections(
         let near = near.unwrap();
         let Ok(far) = TcpStream::connect(&target) else { continue };
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // Often enough for the handshake and a message or two.
-        let left = 60 + (seed >> 33) % 60;
+        // Enough for the handshake and some messages, of locks or of the registry.
+        let left = 1000 + (seed >> 33) % 4000;
         let cuts = Arc::clone(&cuts);
         // One direction is counted, the other is passed on until the connection is cut.
         let (mut back_from, mut back_to) = (far.try_clone().unwrap(), near.try_clone().unwrap());
@@ -79,26 +79,21 @@ impl Group {
             cuts,
             cutters: Vec::new(),
         };
+        // Whoever calls a member gets there over connections that are cut.
+        let ways: Vec<String> = (0..count).map(|member| group.cutter(member)).collect();
+        let listed = ways.iter().enumerate().map(|(at, way)| format!("{} = '{way}'\n", name(at)));
+        let members: String = listed.collect();
         for member in 0..count {
-            let listed = (0..count).map(|other| {
-                let address = match other {
-                    other if other > member => group.cutter(other),
-                    other => group.addresses[other].clone(),
-                };
-                format!("{} = '{address}'\n", name(other))
-            });
-            let members: String = listed.collect();
             let (name, listen) = (name(member), &group.addresses[member]);
             let file = format!("{name}.toml");
             let text = format!(
-                "name = '{name}'\nlisten = '{listen}'\n[members]\n{members}\
-                 [detector]\ninterval = {PATIENCE}\ntimeout = {PATIENCE}\n"
+                "name = '{name}'\nlisten = '{listen}'\nlease = {PATIENCE}\ndata = 'data-{name}'\n\
+                 [members]\n{members}"
             );
             group.folder.write(&file, &text);
             let words = ["node", "--config", &file, "--algorithm", algorithm];
             let command = group.folder.command(&words);
-            let node = Process::start(command);
-            group.nodes.push(node);
+            group.nodes.push(Process::start(command));
         }
         for node in &group.nodes {
             node.says("listens at ");

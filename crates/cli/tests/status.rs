@@ -5,7 +5,7 @@ mod support;
 
 use catraca_client::Client;
 use serde_json::{Value, json};
-use support::service::{Process, Service, addresses, wait_until};
+use support::service::{Process, Service, addresses};
 use support::{Folder, Ran};
 
 fn status(folder: &Folder, address: &str, flags: &[&str]) -> Ran {
@@ -27,27 +27,30 @@ fn a_group_that_is_well_is_told_from_one_that_is_degraded_or_useless() {
     let (code, json) = status_json(&service.folder, &first);
     assert_eq!((code, &json["readiness"]), (Some(0), &json!("ready")));
     assert!(json["epoch"].is_u64() && json["waits_for"].is_null());
-    drop(service.nodes.remove(1));
-    wait_until("the link is down", || status(&service.folder, &first, &[]).code == Some(3));
-    // The one that comes back grants nothing.
-    let again = service.node(1, &[]);
-    again.complains("has been restarted");
-    let (code, json) = status_json(&service.folder, &service.addresses[1]);
-    assert_eq!((code, &json["readiness"]), (Some(4), &json!("expelled")));
-    assert!(json["why"].as_str().unwrap().contains("restarted"), "{json}");
-    status(&service.folder, &service.addresses[1], &[]).quietly(4).says("expelled");
+    let node = service.nodes.remove(1);
+    node.signal("TERM");
+    node.ends();
+    // The registry of a group of two is at the first.
+    let (code, json) = status_json(&service.folder, &first);
+    assert_eq!((code, &json["readiness"]), (Some(3), &json!("ready")), "{json}");
+    let last = json["views"].as_array().unwrap().last().unwrap();
+    assert!(last["cause"].as_str().unwrap().contains("'b'"), "{json}");
+    service.nodes.push(service.node(1, &[]));
+    service.is_whole();
 }
 
 #[test]
-fn a_node_that_waits_for_members_is_degraded() {
-    let (folder, addresses) = (Folder::new(), addresses(2));
-    let list = format!("a={},b={}", addresses[0], addresses[1]);
-    let node = Process::start(folder.command(&["node", "--name", "a", "--members", &list]));
+fn a_node_that_is_not_in_its_group_is_of_no_use_and_says_why() {
+    let (folder, addresses) = (Folder::new(), addresses(3));
+    let list = format!("a={},b={},c={}", addresses[0], addresses[1], addresses[2]);
+    let words = ["node", "--name", "a", "--members", &list, "--data", "a"];
+    let node = Process::start(folder.command(&words));
     node.says("listens at");
     let (code, json) = status_json(&folder, &addresses[0]);
-    assert_eq!((code, &json["readiness"]), (Some(3), &json!("waiting")));
-    assert_eq!(json["waits_for"], json!(["b"]));
-    status(&folder, &addresses[0], &[]).quietly(3).says("waiting for b");
+    assert_eq!((code, &json["readiness"]), (Some(4), &json!("joining")));
+    node.complains("the registry cannot be reached");
+    let status = status(&folder, &addresses[0], &[]).quietly(4);
+    status.says("not in its group yet: the registry cannot be reached");
 }
 
 #[test]

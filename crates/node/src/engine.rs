@@ -14,7 +14,7 @@ mod shards;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -109,8 +109,8 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
-    /// The registry, once it is open.
-    pub(crate) registry: OnceLock<Arc<dyn Registry>>,
+    /// The registry, while it is open.
+    pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
 
 /// What follows from messages: others, which leave when this is dropped.
@@ -179,7 +179,7 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
-            registry: OnceLock::new(),
+            registry: Mutex::new(None),
         };
         (engine, asked)
     }
@@ -447,6 +447,8 @@ impl Engine {
     pub(crate) fn stop(&self) -> Vec<Arc<Outbox>> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
+        let registry = hold(&self.registry).take();
+        drop(registry);
         self.losses.notify_waiters();
         self.readiness.notify_waiters();
         self.send_departing();

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
+use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
@@ -72,6 +73,7 @@ pub struct Node {
     pub(crate) engine: Arc<Engine>,
     address: SocketAddr,
     opened: Option<Opened>,
+    calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -140,6 +142,7 @@ impl Node {
             Ok(opened) => opened,
             Err(error) => {
                 tasks.iter().for_each(JoinHandle::abort);
+                calls.end();
                 return Err(error.into());
             }
         };
@@ -147,17 +150,18 @@ impl Node {
         let its = || Arc::clone(&engine);
         tasks.push(tokio::spawn(registry::carry_out(its(), registry(), asked)));
         tasks.push(tokio::spawn(registry::watch(its(), registry())));
-        engine.registry.set(registry()).ok();
+        *hold(&engine.registry) = Some(registry());
         tasks.push(tokio::spawn(registry::look(registry())));
         if let Some(embedded) = &opened.embedded {
             tasks.push(tokio::spawn(registry::keep_voters(its(), embedded.clone())));
+            let calls = Arc::clone(&calls);
             tasks.push(tokio::spawn(registry::keep_addresses(its(), calls, embedded.clone())));
         }
         tasks.push(tokio::spawn(transport.keep_links()));
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, address, opened: Some(opened), tasks })
+        Ok(Node { engine, address, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
@@ -252,6 +256,7 @@ impl Node {
             // It has been told to end; how it ends does not matter.
             let _ = task.await;
         }
+        self.calls.end();
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
@@ -275,6 +280,7 @@ impl Hurry {
 impl Drop for Node {
     fn drop(&mut self) {
         let _: Vec<Arc<Outbox>> = self.engine.stop();
+        self.calls.end();
         for task in &self.tasks {
             task.abort();
         }

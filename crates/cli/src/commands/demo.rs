@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use catraca_node::{Config, DEFAULT_ALGORITHM, MOST_MEMBERS, Member, Namespace, Node, Refusal};
+use catraca_node::{
+    Config, DEFAULT_ALGORITHM, LEASE_RANGE, MOST_MEMBERS, Member, Memory, Namespace, Node,
+    Readiness, Refusal,
+};
 use catraca_sim::{Hooks, Scenario, run};
 use tokio::net::TcpListener;
 
@@ -21,6 +24,8 @@ use crate::{Outcome, interrupt, value};
 const LOCK: &str = "demo";
 /// From one picture to the next.
 const BEAT: Duration = Duration::from_millis(500);
+/// How often it is looked whether the group is whole.
+const LOOK: Duration = Duration::from_millis(2);
 /// The lines below the table: a blank one and the figures.
 const FOOT: usize = 2;
 /// From fewer entries nobody should conclude how many messages an entry takes.
@@ -46,6 +51,15 @@ pub(crate) struct Arguments {
     /// How long the demonstration takes
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     time: Duration,
+}
+
+/// Whether all nodes are in one view, and grant locks.
+fn are_together(nodes: &[Node]) -> bool {
+    let all: Vec<_> = nodes.iter().map(Node::status).collect();
+    all.iter().all(|status| {
+        let is_whole = status.members.iter().all(|member| member.is_in_view);
+        status.readiness == Readiness::Ready && status.epoch == all[0].epoch && is_whole
+    })
 }
 
 /// Without any time nobody enters, and there is nothing to show.
@@ -191,6 +205,8 @@ impl Arguments {
             members.push(Member { name: format!("n{index:02}"), address, cluster: None });
             listeners.push(listener);
         }
+        // All of them are in this process, and so is their registry.
+        let registry = Memory::default();
         let mut nodes = Vec::new();
         for (member, listener) in members.iter().zip(listeners) {
             let mut config = Config::new(&member.name, members.clone());
@@ -198,7 +214,13 @@ impl Arguments {
             config.turns.handovers = 0;
             let all = Namespace { resources: 1, ..Namespace::new("*", &self.algorithm) };
             config.namespaces.push(all);
-            nodes.push(Node::start_at(config, listener).await?);
+            // Clients keep the machine busy, and no node is to lose its lease because of that.
+            config.lease = *LEASE_RANGE.end();
+            let registry = Arc::new(registry.clone());
+            nodes.push(Node::start_with(config, listener, registry).await?);
+        }
+        while !are_together(&nodes) {
+            tokio::time::sleep(LOOK).await;
         }
         Ok(nodes)
     }

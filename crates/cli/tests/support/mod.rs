@@ -59,6 +59,8 @@ impl Folder {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_catraca"));
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        // A node that is told nothing keeps its data there, and not in the home of whoever tests.
+        command.env("XDG_DATA_HOME", self.path(".data"));
         command
     }
 

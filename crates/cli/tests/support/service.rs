@@ -154,7 +154,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A group of `count` members called a, b, c, all linked to each other.
+    /// A group of `count` members called a, b, c, all in one view. Their lease is long, so that a busy
+    /// machine loses nothing, unless the flags say otherwise.
     pub(crate) fn start(count: u16, flags: &[&str]) -> Self {
         let (folder, addresses) = (Folder::new(), addresses(count));
         let mut service = Service { folder, addresses, nodes: Vec::new() };
@@ -164,13 +165,18 @@ impl Service {
         for (node, address) in service.nodes.iter().zip(&service.addresses) {
             node.says(&format!("listens at {address}"));
         }
-        for member in 0..usize::from(count) {
-            wait_until("all links are up", || {
-                let status = service.client(member, &["status"], &[]).ends();
-                status.stdout.matches("up for ").count() == usize::from(count) - 1
+        service.is_whole();
+        service
+    }
+
+    /// Waits until every member is in the view and linked to all others.
+    #[track_caller]
+    pub(crate) fn is_whole(&self) {
+        for member in 0..self.addresses.len() {
+            wait_until("all members are in the view", || {
+                self.client(member, &["status"], &[]).ends().code == Some(0)
             });
         }
-        service
     }
 
     /// What all members are told about each other.
@@ -182,8 +188,9 @@ impl Service {
     pub(crate) fn node(&self, member: usize, flags: &[&str]) -> Process {
         let name = char::from(b'a' + member as u8).to_string();
         let members = self.members();
-        let own = ["node", "--name", &name, "--members", &members];
-        Process::start(self.folder.command(&[&own, flags].concat()))
+        let own = ["node", "--name", &name, "--members", &members, "--data", &name];
+        let lease = if flags.contains(&"--lease") { &[][..] } else { &["--lease", "15s"] };
+        Process::start(self.folder.command(&[&own, lease, flags].concat()))
     }
 
     /// A command that asks `member`.

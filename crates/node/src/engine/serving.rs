@@ -348,7 +348,8 @@ impl Engine {
             link.map_or(LinkStatus::Connecting, |link| link_status(link.health(), now))
         };
         let anomalies = self.anomalies.load(Ordering::Relaxed);
-        let registry = self.registry.get().map(|registry| registry_status(registry.health()));
+        let registry = hold(&self.registry).clone();
+        let registry = registry.map(|registry| registry_status(registry.health()));
         let health = Health { group: &self.group, links: &mut links, anomalies, registry };
         self.serve(|service, parts, _| service.status(health, parts))
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catraca_client::handshake::{self, Caller};
@@ -61,8 +61,8 @@ impl Addresses {
 pub(crate) struct Calls {
     pub(crate) addresses: Addresses,
     connections: Mutex<HashMap<String, Arc<Connection>>>,
-    /// The registry here, once it is open.
-    registry: OnceLock<Embedded>,
+    /// The registry here, while it is open.
+    registry: Mutex<Option<Embedded>>,
     answering: AtomicUsize,
     unfinished: AtomicUsize,
 }
@@ -107,8 +107,16 @@ impl Transport for Calls {
 impl Calls {
     /// From now on requests of others are answered by this registry.
     pub(crate) fn serve(&self, registry: Embedded) {
-        // It is opened once.
-        self.registry.set(registry).ok();
+        *hold(&self.registry) = Some(registry);
+    }
+
+    /// Nothing is answered any more. The registry and its way to the others refer to each other, and would
+    /// never go otherwise.
+    pub(crate) fn end(&self) {
+        let registry = hold(&self.registry).take();
+        drop(registry);
+        let connections = std::mem::take(&mut *hold(&self.connections));
+        drop(connections);
     }
 
     /// The connection to a member, which is made if there is none.
@@ -143,14 +151,14 @@ impl Calls {
 
     /// Answers the requests of another member until it hangs up.
     pub(crate) async fn answer(&self, stream: TcpStream) -> io::Result<()> {
-        let Some(registry) = self.registry.get() else {
+        let Some(registry) = hold(&self.registry).clone() else {
             return Err(io::Error::other("the registry is not open here yet"));
         };
         if self.answering.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
             self.answering.fetch_sub(1, Ordering::Relaxed);
             return Err(io::Error::other("there are too many connections of members"));
         }
-        let answered = self.answer_all(registry, stream).await;
+        let answered = self.answer_all(&registry, stream).await;
         self.answering.fetch_sub(1, Ordering::Relaxed);
         answered
     }

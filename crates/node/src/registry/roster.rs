@@ -6,13 +6,14 @@ use catraca_group::{MOST_MEMBERS, Roster};
 
 use crate::config::check_member;
 use crate::engine::Engine;
+use crate::mutex::hold;
 
 /// Others may change it at the same time; after so many tries it is given up.
 const MOST_TRIES: usize = 10;
 
 /// Changes who belongs to the group. An error says why not.
 pub(crate) async fn change_roster(engine: &Engine, change: RosterChange) -> Result<(), String> {
-    let Some(registry) = engine.registry.get() else {
+    let Some(registry) = hold(&engine.registry).clone() else {
         return Err("the registry is not open yet; try again".to_string());
     };
     if let RosterChange::Add(member) = &change {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use catraca_node::{Config, Guard, LinkStatus, Node, Refusal};
+use catraca_node::{
+    Config, Guard, LinkStatus, MemberStatus, Node, Readiness, Refusal, RegistryPlace,
+};
+use tempfile::TempDir;
 
 use super::peer::{Cores, Peer};
 use super::{Row, median, nanos, ping};
@@ -151,6 +154,8 @@ fn rate(entries: &[Entry]) -> f64 {
 /// The processes.
 struct Group {
     peers: Vec<Peer>,
+    /// Where they keep their registry. It goes after them.
+    _data: TempDir,
 }
 
 impl Group {
@@ -165,12 +170,18 @@ impl Group {
         drop(listeners);
         let members = members.join(",");
         let word = if cores == Cores::One { "one" } else { "any" };
-        let start = |index| Peer::start(&["node", word, &format!("n{index}"), &members], cores);
+        let data = TempDir::new().context("there is no place for the data of the nodes")?;
+        let start = |index| {
+            let name = format!("n{index}");
+            let own = data.path().join(&name);
+            let own = own.to_str().context("the folder for temporary files has no plain name")?;
+            Peer::start(&["node", word, &name, &members, own], cores)
+        };
         let mut peers: Vec<Peer> = (0..NODES).map(start).collect::<Result<_>>()?;
         for peer in &mut peers {
             peer.line()?;
         }
-        Ok(Group { peers })
+        Ok(Group { peers, _data: data })
     }
 
     /// Lets `clients` clients, spread over the nodes, take one lock again and again.
@@ -208,7 +219,13 @@ impl Group {
 }
 
 /// One of the processes.
-pub(super) fn node(name: &str, members: &str, cores: Cores, say: fn(&str)) -> Result<()> {
+pub(super) fn node(
+    name: &str,
+    members: &str,
+    data: &str,
+    cores: Cores,
+    say: fn(&str),
+) -> Result<()> {
     let runtime = match cores {
         Cores::One => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
         Cores::Any => {
@@ -225,7 +242,10 @@ pub(super) fn node(name: &str, members: &str, cores: Cores, say: fn(&str)) -> Re
         }
     });
     runtime.block_on(async {
-        let config = Config::new(name, Config::members_from(members)?);
+        let mut config = Config::new(name, Config::members_from(members)?);
+        config.registry = RegistryPlace::Directory(data.into());
+        // The processes keep the machine busy.
+        config.lease = Duration::from_secs(60);
         let node = Arc::new(Node::start(config).await?);
         while !is_whole(&node) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -250,7 +270,9 @@ pub(super) fn node(name: &str, members: &str, cores: Cores, say: fn(&str)) -> Re
 
 fn is_whole(node: &Node) -> bool {
     let is_there = |link: &LinkStatus| matches!(link, LinkStatus::Itself | LinkStatus::Up(_));
-    node.status().members.iter().all(|member| is_there(&member.link))
+    let status = node.status();
+    let is_in = |member: &MemberStatus| member.is_in_view && is_there(&member.link);
+    status.readiness == Readiness::Ready && status.members.iter().all(is_in)
 }
 
 async fn contend(node: &Arc<Node>, clients: usize, time: Duration, say: fn(&str)) -> Result<()> {

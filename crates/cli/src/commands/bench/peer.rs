@@ -89,9 +89,9 @@ impl Arguments {
                 Ok(seconds) => ping::ping(address, Duration::from_secs_f64(seconds), say),
                 Err(error) => Err(anyhow::Error::new(error)),
             },
-            ("node", [cores, name, members]) => {
+            ("node", [cores, name, members, data]) => {
                 let cores = if *cores == "one" { Cores::One } else { Cores::Any };
-                group::node(name, members, cores, say)
+                group::node(name, members, data, cores, say)
             }
             _ => return Err(Failure::input("'bench-peer' is for 'catraca bench' alone")),
         };
