@@ -104,6 +104,12 @@ fn a_fault_that_cannot_be_explored_is_refused() {
         ("--members 3 --fault crash:3", "there is no member 3 that could fail"),
         ("--members 1 --fault crash", "there are 1 members in a group that changes; say 2 to 5"),
         ("--members 3 --fault crash --mutant none", "there is no broken rule of views 'none'"),
+    ] {
+        let arguments: Vec<&str> =
+            ["check", "naimi-trehel"].into_iter().chain(arguments.split(' ')).collect();
+        Folder::new().run(&arguments).refused(&[words]);
+    }
+    for (arguments, words) in [
         ("--members 3 --fault crash --next-view same", "cannot be used with"),
         ("--members 3 --fault crash --cancels 1", "cannot be used with"),
         ("--members 3 --askers 2", "--fault <FAULT>"),
@@ -111,6 +117,7 @@ fn a_fault_that_cannot_be_explored_is_refused() {
     ] {
         let arguments: Vec<&str> =
             ["check", "naimi-trehel"].into_iter().chain(arguments.split(' ')).collect();
-        Folder::new().run(&arguments).refused(&[words]);
+        let ran = Folder::new().run(&arguments);
+        assert!(ran.code == Some(2) && ran.stderr.contains(words), "{ran:?}");
     }
 }

@@ -36,7 +36,7 @@ fn hold(service: &Service, member: usize) -> Holder {
 
 impl Holder {
     /// Somebody else gets 'x' at `member`, and this one's work has ended before.
-    fn is_succeeded_at(self, service: &Service, member: usize) -> u64 {
+    fn gives_way_at(self, service: &Service, member: usize) -> u64 {
         let look = format!("kill -0 {} 2>&- && echo overlap; echo $CATRACA_FENCE", self.work);
         let next = service.lock(member, "x", &look).ends();
         assert_eq!(next.code, Some(0), "{next:?}");
@@ -96,7 +96,7 @@ fn what_a_killed_member_held_goes_to_the_others_when_its_work_has_ended() {
     let victim = (leader + 1) % 3;
     let holder = hold(&service, victim);
     service.nodes[victim].signal("KILL");
-    holder.is_succeeded_at(&service, leader);
+    holder.gives_way_at(&service, leader);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_member_that_was_stopped_beyond_its_lease_loses_its_locks_and_comes_back() {
     let victim = (leader + 1) % 3;
     let holder = hold(&service, victim);
     service.nodes[victim].signal("STOP");
-    holder.is_succeeded_at(&service, leader);
+    holder.gives_way_at(&service, leader);
     service.nodes[victim].signal("CONT");
     service.nodes[victim].complains("the group goes on without this node; it joins again");
     service.is_whole();
@@ -124,7 +124,7 @@ fn a_node_alone_lets_nobody_in_beside_a_holder_of_the_run_before_and_its_fences_
         wait_until("it is gone", || service.nodes[0].has_ended());
         service.nodes[0] = service.node(0, &["--lease", "1s"]);
         service.nodes[0].says("listens at");
-        last = holder.is_succeeded_at(&service, 0);
+        last = holder.gives_way_at(&service, 0);
     }
 }
 
@@ -140,7 +140,7 @@ fn fences_grow_when_all_members_are_killed_and_started_again() {
         service.nodes[member] = service.node(member, SHORT);
     }
     service.is_whole();
-    holder.is_succeeded_at(&service, 2);
+    holder.gives_way_at(&service, 2);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_node_that_is_told_to_stop_gives_the_time_that_it_was_told_and_a_second_sign
             assert!(is_running(&holder.work));
             node.signal("TERM");
         }
-        holder.is_succeeded_at(&service, 0);
+        holder.gives_way_at(&service, 0);
         assert_eq!(node.ends().code, Some(0));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use catraca_group::{SessionId, Time};
+use catraca_group::{Refusal, SessionId, Time};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
@@ -271,6 +271,12 @@ impl Driver {
         {
             self.ttl = shorter;
             return self.begin_anew();
+        }
+        if matches!(&message, ServerMessage::Refused { why: Refusal::Leaving, .. })
+            && self.may_leave()
+        {
+            // Whoever waits asks again elsewhere.
+            return self.over(Over::Stopping);
         }
         if let Err(why) = self.session.hear(message, clock::now()) {
             self.over(why);

@@ -443,7 +443,7 @@ impl Service {
             Some(Departure { how, .. }) => {
                 self.with_membership(host, out, |membership, now, more| {
                     membership.leave(how, now, more);
-                })
+                });
             }
             None => self.with_membership(host, out, Membership::wake),
         }

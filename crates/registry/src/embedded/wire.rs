@@ -81,7 +81,7 @@ pub(super) enum WireError {
     TooLong(usize),
     #[error("this is version {0} of the protocol, and version {VERSION} is spoken here")]
     Version(u8),
-    #[error("this is for the group '{0}'")]
+    #[error("this member is not in the group '{0}'")]
     Group(String),
     #[error("a message cannot be understood")]
     Garbled,
