@@ -98,7 +98,7 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         ("address", Align::Left),
         ("cluster", Align::Left),
         ("view", Align::Left),
-        ("lease renewed", Align::Left),
+        ("renewed", Align::Left),
         ("link", Align::Left),
     ]);
     for member in &status.members {
