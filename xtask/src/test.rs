@@ -22,9 +22,25 @@ pub(crate) fn all() -> Result<()> {
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;
     run("cargo test --workspace --doc")?;
+    chaos()?;
     crate::claims::write(true)?;
     println!("all tests passed");
     Ok(())
+}
+
+/// Real nodes and clients under faults, for half a minute, always in the same way.
+fn chaos() -> Result<()> {
+    /// It needs networks of its own, which not every machine lets it have.
+    const MAY_NOT: i32 = 4;
+    let mut chaos = std::process::Command::new(std::env::current_exe()?);
+    match chaos.args(["chaos", "--short"]).status()?.code() {
+        Some(0) => Ok(()),
+        Some(MAY_NOT) => {
+            println!("chaos was left out: it may not make networks here");
+            Ok(())
+        }
+        _ => bail!("chaos has found something; see above"),
+    }
 }
 
 /// Installs the packages that are missing, and only those.

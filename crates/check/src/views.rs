@@ -18,7 +18,7 @@
 //!
 //! let report = check(&setting.mutated("valid-for-ever")?, &Limits::default(), &mut |_| {})?;
 //! let Verdict::Violated(violation) = report.verdict else { unreachable!() };
-//! assert_eq!(violation.property, property::EXCLUDED_LET_NOBODY_IN);
+//! assert_eq!(violation.property, property::MUTUAL_EXCLUSION);
 //! # Ok::<(), catraca_check::views::SettingError>(())
 //! ```
 //!

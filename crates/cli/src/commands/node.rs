@@ -59,8 +59,8 @@ pub(crate) struct Arguments {
     /// A directory for each node; by default in $XDG_DATA_HOME/catraca, or ~/.local/share/catraca.
     #[arg(long, value_name = "DIR", conflicts_with = "registry")]
     data: Option<PathBuf>,
-    /// Keep the registry in an etcd cluster instead: etcd://[USER@]HOST:PORT,..., or etcds://...?ca=FILE
-    /// with TLS; 'catraca config check' tells the rest.
+    /// Keep the registry in an etcd cluster instead: etcd://HOST:PORT,..., or etcds://...?ca=FILE
+    /// with TLS; docs/SERVICE.md tells the rest.
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
     /// How long a member that is silent stays in the group, as in 5s. The same at all members.
