@@ -197,14 +197,16 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     service.lock(0, "x", "true").ends().quietly(0);
 }
 
-/// Two members of a list, each with flags of its own.
+/// Two members of a list, each with flags of its own. The first founds the group.
 fn two(folder: &Folder, addresses: &[String], flags: [&[&str]; 2]) -> [Process; 2] {
     let list = format!("a={},b={}", addresses[0], addresses[1]);
     let start = |name, flags: &[&str]| {
         let own = ["node", "--name", name, "--members", &list, "--data", name];
         Process::start(folder.command(&[&own, flags].concat()))
     };
-    [start("a", flags[0]), start("b", flags[1])]
+    let first = start("a", flags[0]);
+    first.complains("locks are granted");
+    [first, start("b", flags[1])]
 }
 
 #[test]
