@@ -183,7 +183,11 @@ fn observe(algorithm: &str, nodes: usize, rounds: usize) -> u64 {
     let clients: Vec<Process> = (0..CLIENTS).map(|number| group.client(number, rounds)).collect();
     for client in clients {
         let ran = client.ends();
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{what}");
+        assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+        // Whoever has waited for long may be told that a connection is cut just now.
+        let unexpected: Vec<&str> =
+            ran.stderr.lines().filter(|line| !line.contains(": waits; member '")).collect();
+        assert!(unexpected.is_empty(), "{what}: {unexpected:?}");
     }
     wait_until("every event is recorded", || events.is_finished());
     let entries = check(&events.join().unwrap(), &what);
