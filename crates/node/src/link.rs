@@ -1,6 +1,7 @@
 //! The link between this member and one other: a channel that loses, repeats and reorders nothing
 //! while both processes live, whatever happens to the connections under it.
 
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_client::frame::{self, FrameError, LONGEST_FRAME};
 use catraca_group::{Epoch, PeerMessage, Run, Time};
+use socket2::SockRef;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
@@ -111,7 +113,6 @@ pub(crate) struct Link {
     /// Something has come that the other side has not been told of.
     pub(crate) unacknowledged: Notify,
     is_closed: AtomicBool,
-    closed: Notify,
 }
 
 impl Link {
@@ -129,7 +130,6 @@ impl Link {
             unsent: Notify::new(),
             unacknowledged: Notify::new(),
             is_closed: AtomicBool::new(false),
-            closed: Notify::new(),
         }
     }
 
@@ -145,30 +145,20 @@ impl Link {
         (seat >> 32 == u64::from(epoch.0)).then_some(seat as u32 as usize)
     }
 
-    /// The link is of no use any more. Its connection ends.
+    /// The link is of no use any more. Its connection ends, which its reader notices.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         let mut sending = hold(&self.sending);
-        sending.connection = None;
+        if let Some(Connection { stream, .. }) = sending.connection.take() {
+            // It may have ended already.
+            let _ = SockRef::from((*stream).as_ref()).shutdown(Shutdown::Both);
+        }
         sending.outgoing = Outgoing::default();
         self.note_pending(&sending.outgoing);
-        drop(sending);
-        self.closed.notify_waiters();
     }
 
-    fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
-    }
-
-    /// Waits until the link is of no use any more.
-    pub(crate) async fn closed(&self) {
-        loop {
-            let closed = self.closed.notified();
-            if self.is_closed() {
-                return;
-            }
-            closed.await;
-        }
     }
 
     /// Keeps count of how much waits for the other side. Called with `sending` in hand.

@@ -365,12 +365,10 @@ impl Transport {
         // The connection may be cut off from outside at any moment: then it is noted all the same.
         let broken = Broken { transport: self, link, number };
         self.engine.look_at(link);
-        let why = tokio::select! {
-            read = self.read(link, number, reader) => match read {
-                Ok(()) => "the connection was closed".to_string(),
-                Err(error) => error.to_string(),
-            },
-            () = link.closed() => "the link is not needed any more".to_string(),
+        let why = match self.read(link, number, reader).await {
+            _ if link.is_closed() => "the link is not needed any more".to_string(),
+            Ok(()) => "the connection was closed".to_string(),
+            Err(error) => error.to_string(),
         };
         tracing::info!(%member, %why, "disconnected");
         broken.because(why);
