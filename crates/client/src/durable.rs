@@ -73,7 +73,7 @@ impl From<Failed> for ClientError {
 /// Asks one node after the other until one answers.
 async fn ask(
     addresses: &[String],
-    message: &dyn Fn(Time) -> ClientMessage,
+    message: &(dyn Fn(Time) -> ClientMessage + Sync),
 ) -> Result<DurableHold, Failed> {
     let mut was_cut = false;
     let mut served_at = clock::now();

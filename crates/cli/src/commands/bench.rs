@@ -4,6 +4,7 @@
 //! the same run, because machines are shared and noisy: the ratio says more than the time.
 
 mod beside;
+mod changes;
 mod group;
 mod local;
 pub(crate) mod peer;
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// Another build of catraca, measured in turns with this one: its figures are printed beside
     #[arg(long, value_name = "PATH")]
     beside: Option<PathBuf>,
+    /// Measures what a change of the group costs whoever waits, and how many durable grants there are,
+    /// instead
+    #[arg(long, conflicts_with = "beside")]
+    changes: bool,
 }
 
 /// What can be measured at all takes so long, in seconds.
@@ -70,8 +75,9 @@ impl Arguments {
         }
         let time = Duration::from_secs_f64(self.seconds);
         let mut rows = Vec::new();
-        let measures: [Measure; 5] =
-            [local::one_lock, local::many_locks, group::hand_over, group::crowd, group::memory];
+        let steady: &[Measure] =
+            &[local::one_lock, local::many_locks, group::hand_over, group::crowd, group::memory];
+        let measures = if self.changes { &[changes::measure as Measure] } else { steady };
         for measure in measures {
             rows.extend(measure(time).map_err(crate::failure::Failure::System)?);
             if interrupt::requested() {
