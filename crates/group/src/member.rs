@@ -18,7 +18,7 @@ use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Revision, Trouble};
+use crate::registry::{Answer, Revision, Trouble, Word};
 use crate::request::{Acquire, Origin};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
@@ -62,8 +62,8 @@ pub enum Input<'a> {
     Begin,
     /// The registry has answered a transaction, or not.
     Answered(u64, Result<Answer, Trouble>),
-    /// The registry has changed.
-    RegistryChanged,
+    /// The registry tells of a change.
+    Word(Word),
     /// A link to a run of another member has come or gone.
     Link(Run, bool),
     /// A run of another member says something.
@@ -170,7 +170,7 @@ impl WholeMember {
             Input::LinkDown(member) => service.link_down(member, host, out),
             Input::Begin => service.wake(host, out),
             Input::Answered(number, result) => service.answered(number, result, host, out),
-            Input::RegistryChanged => service.registry_changed(host, out),
+            Input::Word(word) => service.hear_word(&word, host, out),
             Input::Link(run, is_up) => service.link(&run, is_up, host, out),
             Input::Hear(run, message) => hear(service, &run, message, host, out),
             Input::AcquireDurable(asker, session, asked, unix_millis) => {

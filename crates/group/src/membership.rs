@@ -31,13 +31,14 @@ use serde::{Deserialize, Serialize};
 
 use self::change::Change;
 pub use self::mutants::{VIEW_MUTANTS, ViewMutant};
+use self::record::BEATS;
 pub use self::record::{Beat, Cause, Entry, Roster, Run, ViewRecord};
 use self::record::{ROSTER, VIEW};
 pub(crate) use self::record::{beat_key, decode, encode};
 pub use self::rules::Lease;
 pub(crate) use self::rules::{Rules, Sound};
 use crate::durable::Adopted;
-use crate::registry::{Answer, RELEASED, Revision, Trouble, Txn};
+use crate::registry::{Answer, RELEASED, Revision, Trouble, Txn, Word};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
 use crate::view::{Epoch, Member, Namespace, View, stable_hash};
@@ -373,9 +374,16 @@ impl Membership {
         self.decide(now, out);
     }
 
-    /// The registry has changed.
-    pub fn changed(&mut self, now: Time, out: &mut Vec<Directive>) {
-        self.read_at = now;
+    /// The registry tells of a change. What it says of others is read; a beat is news by itself.
+    pub fn hear_word(&mut self, word: &Word, now: Time, out: &mut Vec<Directive>) {
+        match word {
+            Word::Changed { key, at } => match key.strip_prefix(BEATS) {
+                Some(name) => self.hear_beat(name, *at, now),
+                None if Self::concerns(key) => self.read_at = now,
+                None => return,
+            },
+            Word::Gap { .. } => self.read_at = now,
+        }
         self.decide(now, out);
     }
 
@@ -479,10 +487,9 @@ impl Membership {
         self.roster.as_ref().map_or(&[], |(_, roster)| &roster.members)
     }
 
-    /// Whether a change of this key of the registry matters to members at once. They hear of beats when
-    /// they beat themselves.
+    /// Whether a change of this key of the registry matters to members at once.
     pub fn concerns(key: &str) -> bool {
-        key == VIEW || key == ROSTER || key == RELEASED
+        key == VIEW || key == ROSTER || key == RELEASED || key.starts_with(BEATS)
     }
 
     /// The epoch in which algorithms run here, if they do.

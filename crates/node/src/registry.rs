@@ -59,10 +59,9 @@ pub(crate) async fn watch(engine: Arc<Engine>, registry: Arc<dyn Registry>) {
     };
     let mut words = registry.watch(first);
     while let Some(word) = words.recv().await {
-        match word {
-            Word::Changed { key, .. } if Membership::concerns(&key) => engine.registry_changed(),
-            Word::Changed { .. } => {}
-            Word::Gap { .. } => engine.registry_changed(),
+        match &word {
+            Word::Changed { key, .. } if !Membership::concerns(key) => {}
+            word => engine.hear_word(word),
         }
     }
 }

@@ -60,16 +60,31 @@ impl Membership {
     fn hear_beats(&mut self, answer: &Answer, was_away: bool, now: Time) {
         let before = core::mem::take(&mut self.beats);
         for (name, _, at, beat) in beats(&answer.state) {
-            let known = before.get(name).filter(|heard| heard.at == at && !was_away);
-            let since = known.map_or(now, |heard| heard.since);
-            let moved = match before.get(name) {
+            let earlier = before.get(name);
+            // It may have been told of a newer one than the answer has.
+            let known = earlier.filter(|heard| heard.at >= at);
+            let at = known.map_or(at, |heard| heard.at);
+            let since = known.filter(|_| !was_away).map_or(now, |heard| heard.since);
+            let moved = match known {
                 // Nobody can say when that was.
-                earlier if was_away => earlier.map_or(Time(0), |heard| heard.moved),
-                Some(earlier) if earlier.at == at => earlier.moved,
-                _ => now,
+                _ if was_away => earlier.map_or(Time(0), |heard| heard.moved),
+                Some(known) => known.moved,
+                None => now,
             };
             let unreached = beat.map_or_else(Vec::new, |beat: Beat| beat.unreached);
             self.beats.insert(name.into(), Heard { at, since, moved, unreached });
+        }
+    }
+
+    /// The registry tells of a beat before it is read: the stopwatch runs from now on, and not only from
+    /// when this member beats itself.
+    pub(super) fn hear_beat(&mut self, name: &str, at: Revision, now: Time) {
+        let is_away = self.is_away(now);
+        if let Some(heard) = self.beats.get_mut(name).filter(|heard| heard.at < at) {
+            (heard.at, heard.since) = (at, now);
+            if !is_away {
+                heard.moved = now;
+            }
         }
     }
 

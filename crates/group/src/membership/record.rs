@@ -17,7 +17,7 @@ pub(crate) const VIEW: &str = "view";
 /// The key of the roster.
 pub(crate) const ROSTER: &str = "members";
 /// What the keys of beats begin with.
-const BEATS: &str = "beat/";
+pub(super) const BEATS: &str = "beat/";
 /// The form in which values are written. It changes when their types do.
 const FORM: u8 = 2;
 

@@ -117,8 +117,8 @@ impl Group {
                     false => {
                         let before = self.store.revision();
                         let answer = self.store.apply(&txn);
-                        if self.store.revision() > before && !txn.ops.is_empty() {
-                            self.tell_of_change(at);
+                        if self.store.revision() > before {
+                            self.tell_of_change(at, &txn);
                         }
                         match core::mem::take(&mut self.unknown) {
                             true => Err(Trouble::Unknown("lost".into())),
@@ -170,11 +170,14 @@ impl Group {
         }
     }
 
-    /// Everybody who hears the registry learns that something has changed, the writer excepted.
-    fn tell_of_change(&mut self, writer: usize) {
+    /// Everybody who hears the registry learns what has changed, the writer excepted.
+    fn tell_of_change(&mut self, writer: usize, txn: &Txn) {
+        let at = self.store.revision();
         for site in (0..self.sites.len()).filter(|&site| site != writer) {
-            if !self.deaf.contains(&site) {
-                self.input(site, |membership, now, out| membership.changed(now, out));
+            let hears = !self.deaf.contains(&site);
+            for op in txn.ops.iter().filter(|_| hears) {
+                let word = Word::Changed { key: op.key().into(), at };
+                self.input(site, |membership, now, out| membership.hear_word(&word, now, out));
             }
         }
     }
@@ -294,9 +297,32 @@ fn a_member_that_is_silent_is_excluded_after_its_own_lease_and_not_before() {
         assert!(group.now < last + Duration::from_secs(10));
         group.pass(MILLISECOND);
     }
-    assert!(group.now >= last + Lease::USUAL.margin, "the margin is between the two");
+    let over = last + Lease::USUAL.margin;
+    assert!(group.now >= over, "the margin is between the two");
+    assert!(group.now <= over + 2 * MILLISECOND, "its last beat was heard when it came");
     assert_eq!(group.members(0), ["a", "b"]);
     assert_eq!(group.table(1), Held::default());
+}
+
+#[test]
+fn a_beat_that_was_heard_of_is_not_forgotten_for_an_older_answer() {
+    let mut group = Group::of(2);
+    let key = beat_key("a");
+    let age = |group: &Group| group.sites[1].membership.beat_age("a", group.now);
+    let before = group.store.revision();
+    group.pass(Duration::from_millis(400));
+    let at = Revision(before.0 + 7);
+    let word = Word::Changed { key, at };
+    group.input(1, |membership, now, out| membership.hear_word(&word, now, out));
+    assert_eq!(age(&group), Some(Duration::ZERO));
+    group.pass(Duration::from_millis(10));
+    // The store has not got so far: what it says of the beat is older.
+    let gap = Word::Gap { from: before };
+    group.input(1, |membership, now, out| membership.hear_word(&gap, now, out));
+    assert_eq!(age(&group), Some(Duration::from_millis(10)));
+    // Nor is it heard twice.
+    group.input(1, |membership, now, out| membership.hear_word(&word, now, out));
+    assert_eq!(age(&group), Some(Duration::from_millis(10)));
 }
 
 #[test]
@@ -468,7 +494,8 @@ fn whoever_has_not_reached_an_earlier_run_says_nothing_about_the_present_one() {
         let unreached = vec![Run { incarnation, ..b.clone() }];
         let beat = Beat { incarnation: a.incarnation, number: 99, unreached };
         group.store.apply(&Txn::default().put(beat_key(&a.name), record::encode(&beat)));
-        group.input(1, |membership, now, out| membership.changed(now, out));
+        let gap = Word::Gap { from: group.store.revision() };
+        group.input(1, |membership, now, out| membership.hear_word(&gap, now, out));
         assert_eq!(group.sites[1].told.contains(&Directive::MustLeave), must_leave);
     }
 }

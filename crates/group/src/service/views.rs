@@ -17,7 +17,7 @@ use crate::membership::{
 };
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Trouble};
+use crate::registry::{Answer, Trouble, Word};
 use crate::request::{Origin, RequestId, State};
 use crate::session::{Over, Who};
 use crate::shard::{Held, HeldLock};
@@ -159,9 +159,11 @@ impl Service {
         self.with_membership(host, out, Membership::lapse);
     }
 
-    /// The registry has changed.
-    pub fn registry_changed(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
-        self.with_membership(host, out, Membership::changed);
+    /// The registry tells of a change.
+    pub fn hear_word(&mut self, word: &Word, host: &mut dyn Host, out: &mut Vec<Output>) {
+        self.with_membership(host, out, |membership, now, more| {
+            membership.hear_word(word, now, more);
+        });
     }
 
     /// A link to a run of another member has come or gone.

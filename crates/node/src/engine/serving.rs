@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::protocol::{Description, ServerMessage};
 use catraca_client::{clock, frame};
-use catraca_group::registry::{Answer, Trouble};
+use catraca_group::registry::{Answer, Trouble, Word};
 use catraca_group::{
     AcquireDurable, Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, Page,
     PeerMessage, Query, RegistryStatus, Run, Service, Status, Time, Unlock,
@@ -216,9 +216,9 @@ impl Engine {
         self.serve(|service, parts, out| service.answered(number, result, parts, out));
     }
 
-    /// The registry has changed.
-    pub(crate) fn registry_changed(&self) {
-        self.serve(|service, parts, out| service.registry_changed(parts, out));
+    /// The registry tells of a change.
+    pub(crate) fn hear_word(&self, word: &Word) {
+        self.serve(|service, parts, out| service.hear_word(word, parts, out));
     }
 
     /// A link may have come or gone. How it is counts, and not who says so first.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use catraca_group::registry::{Answer, Trouble, Txn};
+use catraca_group::registry::{Answer, Trouble, Txn, Word as Change};
 use catraca_group::{Input, PeerMessage, Run, Timer};
 
 use super::clients::{Act, Client, Command, Word};
@@ -56,6 +56,7 @@ pub(super) enum Event {
     Changed {
         site: usize,
         life: u64,
+        words: Vec<Change>,
     },
     /// What a client has said reaches its member.
     Command {
@@ -94,7 +95,7 @@ impl Event {
         match self {
             Event::Timer { site, life, .. }
             | Event::Answered { site, life, .. }
-            | Event::Changed { site, life } => Some((*site, Stamp::Life(*life))),
+            | Event::Changed { site, life, .. } => Some((*site, Stamp::Life(*life))),
             Event::Link { site, incarnation, .. } => {
                 Some((*site, Stamp::Incarnation(*incarnation)))
             }
@@ -169,7 +170,7 @@ impl<'a> Simulation<'a> {
             sites,
             clients,
             links: Links::new(setup.members),
-            registry: Registry::default(),
+            registry: Registry::new(&mut random),
             queue: EventQueue::default(),
             random,
             judge: Judge::new(setup.permits),
@@ -281,7 +282,11 @@ impl<'a> Simulation<'a> {
             Event::Answered { site, number, result, .. } => {
                 self.step(now, site, Input::Answered(number, result));
             }
-            Event::Changed { site, .. } => self.step(now, site, Input::RegistryChanged),
+            Event::Changed { site, words, .. } => {
+                for word in words {
+                    self.step(now, site, Input::Word(word));
+                }
+            }
             Event::Command { client, session, site, command } => {
                 self.command(now, client, session, site, command);
             }

@@ -1,8 +1,9 @@
 //! The registry of a simulated group: the pure store, behind a network that delays, loses and repeats.
 
-use catraca_group::registry::{Answer, Store, Trouble, Txn};
+use catraca_group::registry::{Answer, Op, Store, Trouble, Txn, Word};
 
 use super::engine::{Event, Simulation};
+use crate::random::Random;
 use crate::time::Time;
 
 /// A member that is not answered for so long gives up.
@@ -14,6 +15,16 @@ pub(super) struct Registry {
     pub(super) store: Store,
     /// Nothing is carried out before then: a new leader is being elected.
     pub(super) stalled_until: Time,
+    /// Of ten words, so many reach nobody.
+    words_lost: u64,
+}
+
+impl Registry {
+    /// In half of the runs it hardly tells anybody of anything: beats and answers bring it too.
+    pub(super) fn new(random: &mut Random) -> Self {
+        let words_lost = if random.below(2) == 0 { 1 } else { 9 };
+        Registry { words_lost, ..Registry::default() }
+    }
 }
 
 /// What becomes of a transaction.
@@ -75,13 +86,15 @@ impl Simulation<'_> {
         let before = self.registry.store.revision();
         let result: Answer = self.registry.store.apply(txn);
         self.note(now, format_args!("registry: {txn:?} of m{site}: applied {}", result.applied));
-        if self.registry.store.revision() > before {
+        let at = self.registry.store.revision();
+        if at > before {
+            let word = |op: &Op| Word::Changed { key: op.key().to_string(), at };
+            let words: Vec<Word> = txn.ops.iter().map(word).collect();
             for other in 0..self.sites.len() {
-                // Whoever watches may miss it: beats bring it too.
-                if !self.sites[other].is_deaf && self.random.below(10) > 0 {
+                if !self.sites[other].is_deaf && self.random.below(10) >= self.registry.words_lost {
                     let at = now + self.latency(now);
                     let life = self.sites[other].life;
-                    self.plan(at, Event::Changed { site: other, life });
+                    self.plan(at, Event::Changed { site: other, life, words: words.clone() });
                 }
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use catraca_group::Time;
 use catraca_group::registry::{Revision, Store};
-use catraca_group::{Input, Time};
 
 use super::{Action, Client, Phase, Sites, World};
 use crate::views::model::ViewModel;
@@ -46,7 +46,8 @@ impl World {
         }
         world.pass_once(model, &mut |_| {});
         for place in 0..setting.members {
-            world.step(model, place, Input::RegistryChanged, &mut |_| {});
+            let news = world.news();
+            world.step(model, place, news, &mut |_| {});
             world.calm(model);
         }
         if setting.begins_inside {

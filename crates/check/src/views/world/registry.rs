@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use catraca_group::registry::{Answer, Guard, Op, Trouble, Txn};
+use catraca_group::Input;
+use catraca_group::registry::{Answer, Guard, Op, Trouble, Txn, Word};
 
 use super::{Cut, Effect, Pending, Site, World};
 use crate::group::setting::member_name;
@@ -17,6 +18,11 @@ fn writes(txn: &Txn, key: &str) -> bool {
 }
 
 impl World {
+    /// What the registry tells whoever has not heard of the view yet.
+    pub(super) fn news(&self) -> Input<'static> {
+        Input::Word(Word::Changed { key: VIEW.to_string(), at: self.store.revision() })
+    }
+
     /// A member sends a transaction.
     pub(super) fn submit(&mut self, place: usize, number: u64, txn: Txn, tell: Tell<'_>) {
         let is_proposal = writes(&txn, VIEW);

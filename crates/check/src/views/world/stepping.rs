@@ -47,7 +47,8 @@ impl World {
             }
             Action::Hear(place) => {
                 self.sites[place].has_news = false;
-                self.step(model, place, Input::RegistryChanged, tell);
+                let news = self.news();
+                self.step(model, place, news, tell);
             }
             Action::Wake(place) => self.wake(model, place, tell),
             Action::Pass => self.pass(model, tell),

@@ -13,7 +13,7 @@ use crate::durable::{Target, Unlock};
 use crate::member::{Input, WholeMember};
 use crate::membership::{Entry as MemberEntry, Lease, Leaving, Run, Settings};
 use crate::question::PeerMessage;
-use crate::registry::Store;
+use crate::registry::{Store, Word};
 use crate::session::Who;
 use crate::turns::Turns;
 use crate::view::{Member, Namespace, View};
@@ -258,11 +258,14 @@ impl Group {
         let before = self.store.revision();
         let answer = self.store.apply(txn);
         if self.store.revision() > before {
-            let is_view = txn.ops.iter().any(|op| op.key() == "view");
-            for site in 0..self.sites.len() {
-                if let Some(run) = self.run_of(site).filter(|_| is_view) {
-                    let changed = Event::Input(site, run.incarnation, Input::RegistryChanged);
-                    self.queue.push_back(changed);
+            let at = self.store.revision();
+            for op in &txn.ops {
+                for site in 0..self.sites.len() {
+                    let word = Word::Changed { key: op.key().into(), at };
+                    if let Some(run) = self.run_of(site) {
+                        let input = Input::Word(word);
+                        self.queue.push_back(Event::Input(site, run.incarnation, input));
+                    }
                 }
             }
         }
