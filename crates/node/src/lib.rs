@@ -11,6 +11,9 @@
 mod config;
 mod engine;
 mod frame;
+// Its users are the interfaces.
+#[allow(dead_code)]
+mod gateway;
 #[cfg(test)]
 mod limits;
 mod link;
@@ -21,6 +24,7 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod secret;
 mod timers;
 mod transport;
 
