@@ -10,13 +10,16 @@ use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{coop, yield_now};
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
+use super::permission;
 use super::quota::{self, Bytes, Quota};
+use crate::access::{Access, Denied, Identity};
 use crate::engine::Engine;
+use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
 pub(crate) const MOST_UNREAD: usize = 1024;
@@ -36,6 +39,7 @@ const IDLE_CHUNK: usize = 512;
 /// Where clients are served.
 pub(crate) struct Server {
     engine: Arc<Engine>,
+    access: Arc<Access>,
     quota: Arc<Quota>,
     /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
     /// for one at once would have the service to themselves.
@@ -43,8 +47,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Server { engine, quota: Arc::default(), listing: Arc::new(Semaphore::new(1)) }
+    pub(crate) fn new(engine: Arc<Engine>, access: Arc<Access>) -> Self {
+        let (quota, listing) = (Arc::default(), Arc::new(Semaphore::new(1)));
+        Server { engine, access, quota, listing }
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -52,9 +57,10 @@ impl Server {
         self.quota.enter(machine)
     }
 
-    /// Serves one client until it hangs up.
+    /// Serves one client until it hangs up, or is not known any more.
     pub(crate) async fn serve(
         &self,
+        identity: Identity,
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
         place: Option<quota::Place>,
@@ -62,6 +68,8 @@ impl Server {
         let outbox = Arc::new(Outbox::default());
         let mut connection = Connection {
             engine: &self.engine,
+            identity,
+            readings: self.access.readings(),
             quota: &self.quota,
             listing: &self.listing,
             outbox: Arc::clone(&outbox),
@@ -79,6 +87,10 @@ impl Server {
 /// One client.
 struct Connection<'a> {
     engine: &'a Arc<Engine>,
+    /// Who it is.
+    identity: Identity,
+    /// Tells when it may not be known any more.
+    readings: watch::Receiver<u64>,
     quota: &'a Quota,
     listing: &'a Arc<Semaphore>,
     outbox: Arc<Outbox>,
@@ -135,6 +147,13 @@ impl Connection<'_> {
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
+                Ok(()) = self.readings.changed() => {
+                    if !self.identity.is_known() {
+                        // Its session ends as that of a client that is cut off: no lock is anybody
+                        // else's before this client knows.
+                        return Err(io::Error::other(Denied::UnknownToken));
+                    }
+                }
                 () = at(limit) => return Err(too_slow()),
                 () = makes_way(self.place.as_ref()) => {
                     return Err(io::Error::other("it makes way for others"));
@@ -178,7 +197,31 @@ impl Connection<'_> {
         Ok(taken > 0)
     }
 
-    fn answer(&mut self, message: ClientMessage) {
+    fn answer(&mut self, mut message: ClientMessage) {
+        permission::fill_in_owner(&self.identity, &mut message);
+        match permission::check(&self.identity, &message) {
+            Ok(()) => self.do_as_asked(message),
+            Err(why) => self.deny(&message, why),
+        }
+    }
+
+    /// Says why something is not done.
+    fn deny(&self, message: &ClientMessage, why: Denied) {
+        tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        let why = Refusal::Denied(why.to_string());
+        self.outbox.push(match message {
+            ClientMessage::AcquireDurable { request, .. }
+            | ClientMessage::Unlock { request, .. } => {
+                ServerMessage::Durable { request: *request, result: Err(why) }
+            }
+            ClientMessage::Acquire { request, .. } => {
+                ServerMessage::Refused { request: *request, why }
+            }
+            _ => ServerMessage::Refused { request: 0, why },
+        });
+    }
+
+    fn do_as_asked(&mut self, message: ClientMessage) {
         let engine = self.engine;
         match (message, self.owner) {
             (ClientMessage::Open { who, ttl }, None) => {
@@ -295,18 +338,26 @@ impl Connection<'_> {
     /// Asks for a page, when it is this client's turn.
     fn list(&self, query: Query) -> oneshot::Receiver<Page> {
         let (engine, listing) = (Arc::clone(self.engine), Arc::clone(self.listing));
-        let (tell, page) = oneshot::channel();
+        let identity = self.identity.clone();
+        let (mut tell, page) = oneshot::channel();
         tokio::spawn(async move {
-            let Ok(turn) = listing.acquire().await else { return };
-            if tell.is_closed() {
-                return;
-            }
-            let made = engine.list(query);
-            // Whoever wants something else from the service goes first.
-            yield_now().await;
-            drop(turn);
-            if let Ok(page) = made.await {
-                // The client may be gone.
+            let make = |query| {
+                let (engine, listing) = (&engine, &listing);
+                async move {
+                    let turn = listing.acquire().await.ok()?;
+                    let made = engine.list(query);
+                    // Whoever wants something else from the service goes first.
+                    yield_now().await;
+                    drop(turn);
+                    made.await.ok()
+                }
+            };
+            let made = tokio::select! {
+                made = identity.visible(query, make) => made,
+                // The client is gone.
+                () = tell.closed() => return,
+            };
+            if let Some(page) = made {
                 tell.send(page).ok();
             }
         });
@@ -395,23 +446,4 @@ fn too_slow() -> io::Error {
 
 fn invalid(error: frame::FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
-/// Bytes that nobody can guess.
-fn secret() -> [u8; 16] {
-    let mut secret = [0; 16];
-    let mut filled = 0;
-    while filled < secret.len() {
-        match rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())
-        {
-            Ok(bytes) => filled += bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                // Without secrets anybody could resume anybody's session.
-                tracing::error!(%error, "the system has no random numbers; this process ends");
-                std::process::abort();
-            }
-        }
-    }
-    secret
 }
