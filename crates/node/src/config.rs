@@ -1,6 +1,7 @@
 //! How a node is told what to be: by flags, by a file, or by a program.
 
 mod file;
+mod security;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,6 +11,7 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 
 /// The group of a node that was told nothing.
@@ -78,6 +80,8 @@ pub struct Config {
     pub drain: Duration,
     /// Whether this member may join a group whose members have not been told of it.
     pub may_register: bool,
+    /// Who may use it.
+    pub security: SecurityConfig,
 }
 
 /// Why a configuration describes no node.
@@ -230,6 +234,7 @@ impl Config {
             lease: Lease::USUAL.ttl,
             drain: USUAL_DRAIN,
             may_register: false,
+            security: SecurityConfig::default(),
         }
     }
 
