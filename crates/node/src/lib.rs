@@ -25,6 +25,7 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod resp;
 mod secret;
 mod timers;
 mod transport;
@@ -40,8 +41,8 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE, SecurityConfig,
-    TlsFiles,
+    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE, RespConfig,
+    SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};

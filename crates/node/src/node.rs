@@ -20,6 +20,7 @@ use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::resp;
 use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
@@ -84,6 +85,7 @@ pub struct Node {
     gateway: Gateway,
     pub(crate) access: Arc<Access>,
     address: SocketAddr,
+    resp: Option<resp::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -154,6 +156,13 @@ impl Node {
         let gateway = Gateway::new(Arc::clone(&engine));
         let server =
             Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
+        let shared = resp::Shared::new(
+            Arc::clone(&engine),
+            gateway.clone(),
+            Arc::clone(&access),
+            config.resp.park,
+        );
+        let resp = resp::Serving::start(&config, shared, server.quota()).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
         let opened = match registry {
@@ -183,12 +192,17 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, access, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, access, address, resp, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the Redis protocol is served, if it is.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(|resp| resp.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -279,6 +293,7 @@ impl Node {
         };
         // Whoever does not listen will find out.
         let _ = tokio::time::timeout(FAREWELL, all_told).await;
+        drop(self.resp.take());
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.

@@ -9,6 +9,7 @@ use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::resp::RespEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -55,6 +56,8 @@ struct File {
     drain: Option<Spanned<f64>>,
     data: Option<Spanned<String>>,
     registry: Option<Spanned<String>>,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -102,6 +105,7 @@ impl File {
             (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -119,6 +123,9 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
+        if let Some(place) = self.resp.place(error) {
+            return Some(place);
+        }
         match error {
             ConfigError::UnknownMember { name, .. } => start(&self.name)
                 .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),
