@@ -8,6 +8,7 @@
 //! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
+mod changes;
 mod config;
 mod engine;
 mod frame;

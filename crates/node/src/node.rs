@@ -12,6 +12,7 @@ use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::changes;
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
 use crate::mutex::hold;
@@ -159,6 +160,7 @@ impl Node {
         }
         tasks.push(tokio::spawn(transport.keep_links()));
         tasks.push(tokio::spawn(run_timers(its())));
+        tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
         Ok(Node { engine, address, opened: Some(opened), calls, tasks })

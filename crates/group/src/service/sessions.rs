@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Host, Notice, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::refusal::Refusal;
 use crate::request::{Acquire, Hold, Origin};
@@ -180,11 +180,16 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.remove(&owner) else { return };
+        let Some(session) = self.sessions.get_mut(&owner) else { return };
+        let ending = match why {
+            Over::Closed => Ending::Released,
+            _ => Ending::Lost,
+        };
         host.set_timer(Timer::Session(owner), None);
-        for id in session.requests.into_values() {
-            self.withdraw(id, host);
+        for id in core::mem::take(&mut session.requests).into_values() {
+            self.take_out(id, ending, host);
         }
+        self.sessions.remove(&owner);
         self.forget_session(owner, host);
         out.push(Output::Notice(owner, Notice::Over(why)));
     }
