@@ -35,6 +35,7 @@ use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
+use crate::changes::Changes;
 use crate::link::{Link, LinkError};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -108,6 +109,8 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
+    /// What happens to locks, and who wants to know.
+    changes: Arc<Changes>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
@@ -149,6 +152,7 @@ impl Engine {
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
         let shards = Shards::new(&view, limits.turns);
+        let changes = Arc::new(Changes::new(&own.name, incarnation));
         let serving = Serving { service, view, seats: Seats::default() };
         let engine = Engine {
             shape,
@@ -175,6 +179,7 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            changes,
             registry: Mutex::new(None),
         };
         (engine, asked)
@@ -444,6 +449,7 @@ impl Engine {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
         self.askers.close();
+        self.changes.close();
         let registry = hold(&self.registry).take();
         drop(registry);
         self.losses.notify_waiters();

@@ -9,6 +9,7 @@
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
 mod access;
+mod changes;
 mod config;
 mod engine;
 mod frame;

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::access::{Access, TokenError};
+use crate::changes;
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
 use crate::gateway::Gateway;
@@ -200,6 +201,7 @@ impl Node {
         }
         tasks.push(tokio::spawn(transport.keep_links()));
         tasks.push(tokio::spawn(run_timers(its())));
+        tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
         Ok(Node { engine, gateway, access, address, resp, opened: Some(opened), calls, tasks })

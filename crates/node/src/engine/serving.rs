@@ -1,5 +1,6 @@
 //! The service of one member: its inputs, what it asks for in return, sessions, lists and status.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -11,11 +12,12 @@ use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Trouble, Word};
 use catraca_group::{
     Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, PeerMessage,
-    RegistryStatus, Run, Service, Status, Time,
+    RegistryStatus, RequestId, Run, Service, Status, Time,
 };
 
 use super::parts::Parts;
 use super::{Engine, Peers, Serving};
+use crate::changes::{Changes, Subscription};
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -285,6 +287,28 @@ impl Engine {
         outboxes.remove(&owner);
         drop(outboxes);
         self.serve(|service, parts, out| service.disconnect(owner, parts, out));
+    }
+
+    /// Tells what happens to locks whose names begin with `prefix` from now on; and what has happened
+    /// after the change with this number, if it is still known.
+    pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.changes.subscribe(prefix, after)
+    }
+
+    /// What happens to locks, and who wants to know.
+    pub(crate) fn watching(&self) -> &Arc<Changes> {
+        &self.changes
+    }
+
+    /// Adds what the clients call themselves who have made these requests, as far as they are known.
+    pub(crate) fn identify(&self, ids: &[RequestId], labels: &mut HashMap<RequestId, String>) {
+        if ids.is_empty() {
+            return;
+        }
+        let service = &hold(&self.serving).service;
+        for &id in ids {
+            labels.extend(service.label(id).map(|label| (id, label.to_string())));
+        }
     }
 
     /// How this member is doing.
