@@ -11,9 +11,8 @@
 mod config;
 mod engine;
 mod frame;
-// Its users are the interfaces.
-#[allow(dead_code)]
 mod gateway;
+mod http;
 #[cfg(test)]
 mod limits;
 mod link;
@@ -37,7 +36,9 @@ pub use catraca_group::{
 };
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE};
+pub use config::{
+    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
+};
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};
 pub use registry::recover_alone;

@@ -1,7 +1,7 @@
 //! The native interface: clients of other processes, over catraca's own protocol.
 
 mod outbox;
-mod quota;
+pub(crate) mod quota;
 mod server;
 
 pub(crate) use outbox::{Outbox, message};

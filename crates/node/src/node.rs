@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
 use crate::gateway::Gateway;
+use crate::http;
 use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
@@ -42,6 +44,18 @@ pub enum StartError {
     Listen {
         /// The address.
         address: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The directory for the state of Terraform cannot be used.
+    #[error(
+        "cannot keep states in '{}': {}; choose a directory that this user may write to",
+        .folder.display(),
+        plain(.reason)
+    )]
+    Folder {
+        /// The directory.
+        folder: PathBuf,
         /// What the system says.
         reason: io::Error,
     },
@@ -74,6 +88,7 @@ pub struct Node {
     pub(crate) engine: Arc<Engine>,
     gateway: Gateway,
     address: SocketAddr,
+    http: Option<http::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -135,6 +150,8 @@ impl Node {
         let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
         let gateway = Gateway::new(Arc::clone(&engine));
         let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone()));
+        let api = http::Api::new(gateway.clone(), server.quota());
+        let http = http::Serving::start(&config.http, api).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
         let opened = match registry {
@@ -164,12 +181,17 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, address, http, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where HTTP is served, if it is.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|http| http.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -260,6 +282,9 @@ impl Node {
         };
         // Whoever does not listen will find out.
         let _ = tokio::time::timeout(FAREWELL, all_told).await;
+        if let Some(http) = self.http.take() {
+            http.stop().await;
+        }
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.

@@ -47,6 +47,11 @@ impl Server {
         Server { engine, gateway, quota: Arc::default() }
     }
 
+    /// What all clients take together, over whichever interface.
+    pub(crate) fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.quota)
+    }
+
     /// A place for a connection from `machine`, if there is room.
     pub(crate) fn enter(&self, machine: IpAddr) -> Option<quota::Place> {
         self.quota.enter(machine)
