@@ -2,6 +2,7 @@
 
 mod file;
 mod http;
+mod security;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -11,6 +12,7 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 
 pub use http::HttpConfig;
@@ -83,6 +85,8 @@ pub struct Config {
     pub may_register: bool,
     /// Where and how HTTP is served.
     pub http: HttpConfig,
+    /// Who may use it.
+    pub security: SecurityConfig,
 }
 
 /// Why a configuration describes no node.
@@ -236,6 +240,7 @@ impl Config {
             drain: USUAL_DRAIN,
             may_register: false,
             http: HttpConfig::default(),
+            security: SecurityConfig::default(),
         }
     }
 

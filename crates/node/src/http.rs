@@ -37,6 +37,7 @@ use tokio::task::JoinHandle;
 use self::problem::{Kind, Problem};
 use self::server::Server;
 use self::state::States;
+use crate::access::Access;
 use crate::config::HttpConfig;
 use crate::gateway::Gateway;
 use crate::native::quota::Quota;
@@ -46,14 +47,15 @@ use crate::node::StartError;
 #[derive(Clone)]
 pub(crate) struct Api {
     gateway: Gateway,
+    access: Arc<Access>,
     quota: Arc<Quota>,
     /// Where the state of Terraform is kept, if it is.
     states: Option<Arc<States>>,
 }
 
 impl Api {
-    pub(crate) fn new(gateway: Gateway, quota: Arc<Quota>) -> Self {
-        Api { gateway, quota, states: None }
+    pub(crate) fn new(gateway: Gateway, access: Arc<Access>, quota: Arc<Quota>) -> Self {
+        Api { gateway, access, quota, states: None }
     }
 }
 

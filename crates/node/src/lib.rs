@@ -8,6 +8,7 @@
 //! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
+mod access;
 mod config;
 mod engine;
 mod frame;
@@ -27,6 +28,7 @@ mod secret;
 mod timers;
 mod transport;
 
+pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
@@ -37,7 +39,8 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
+    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE, SecurityConfig,
+    TlsFiles,
 };
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};
