@@ -7,18 +7,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::clock;
 use catraca_client::system::plain;
+use catraca_client::tls::TlsError;
 use catraca_group::{Leaving, Member, Page, Query, Refusal, Status};
 use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::acceptor::Acceptor;
 use crate::access::{Access, TokenError};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, SecurityConfig};
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Limits};
 use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::socket::{Socket, SocketError};
+use crate::tls::Tls;
 use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
@@ -40,6 +45,12 @@ pub enum StartError {
     /// Its tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Users of its machine cannot find it.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// Others reach it, and nobody asks them who they are.
     #[error(
         "other machines reach {0}, and nobody asks them who they are: give the node a file of tokens, or certificates and the authority that its clients have theirs from; or tell it that being insecure is wanted"
@@ -53,6 +64,17 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
+}
+
+/// Why a node goes on with tokens or certificates that it has read before.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 fn remedy(reason: &io::Error) -> &'static str {
@@ -80,7 +102,7 @@ fn remedy(reason: &io::Error) -> &'static str {
 /// ```
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) protection: Protection,
     address: SocketAddr,
     opened: Option<Opened>,
     calls: Arc<Calls>,
@@ -124,12 +146,13 @@ impl Node {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
-        let access = Arc::new(Access::new(&config.security)?);
+        let protection = Protection::new(&config.security)?;
+        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
         }
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(Arc::clone(&protection.dialer)));
         calls.addresses.learn(settings.roster.iter().map(place));
         let me = settings.member.name.clone();
         let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
@@ -147,11 +170,17 @@ impl Node {
         let transport = Transport {
             engine: Arc::clone(&engine),
             calls: Arc::clone(&calls),
-            access: Arc::clone(&access),
+            acceptor: protection.acceptor.clone(),
+            dialer: Arc::clone(&protection.dialer),
         };
-        let server = Arc::new(Server::new(Arc::clone(&engine), Arc::clone(&access)));
+        let access = Arc::clone(&protection.acceptor.access);
+        let server = Arc::new(Server::new(Arc::clone(&engine), access));
         // Before the registry is opened: the others may have to be heard for that.
-        let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
+        let answering = transport.clone().answer(listener, Arc::clone(&server));
+        let mut tasks = vec![tokio::spawn(answering)];
+        if let Some(socket) = socket {
+            tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
+        }
         let opened = match registry {
             Some(registry) => Ok(Opened::of(registry)),
             None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
@@ -179,12 +208,18 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, access, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, protection, address, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
+    /// Connections go on, but those of tokens that are not there any more.
+    pub fn reload(&self) -> Result<(), ReloadError> {
+        self.protection.reload()
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -278,6 +313,31 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+    }
+}
+
+/// What protects a node.
+pub(crate) struct Protection {
+    pub(crate) acceptor: Acceptor,
+    dialer: Arc<Dialer>,
+}
+
+impl Protection {
+    fn new(config: &SecurityConfig) -> Result<Self, StartError> {
+        let access = Arc::new(Access::new(config)?);
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        let dialer = Arc::new(Dialer::new(config.own_token.as_deref(), tls.clone())?);
+        Ok(Protection { acceptor: Acceptor::new(access, tls), dialer })
+    }
+
+    /// All of it, whatever becomes of a part.
+    fn reload(&self) -> Result<(), ReloadError> {
+        let tokens = self.acceptor.access.reload();
+        let tls = self.acceptor.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        let own = self.dialer.reload();
+        tokens?;
+        tls?;
+        Ok(own?)
     }
 }
 
