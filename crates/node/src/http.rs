@@ -37,8 +37,9 @@ use tokio::task::JoinHandle;
 use self::problem::{Kind, Problem};
 use self::server::Server;
 use self::state::States;
+use crate::acceptor::Acceptor;
 use crate::access::Access;
-use crate::config::HttpConfig;
+use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::native::quota::Quota;
 use crate::node::StartError;
@@ -54,7 +55,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(gateway: Gateway, access: Arc<Access>, quota: Arc<Quota>) -> Self {
+    pub(crate) fn new(gateway: Gateway, access: &Arc<Access>, quota: Arc<Quota>) -> Self {
+        let access = Arc::clone(access);
         Api { gateway, access, quota, states: None }
     }
 }
@@ -69,20 +71,24 @@ pub(crate) struct Serving {
 impl Serving {
     /// Begins to serve HTTP, if that is configured.
     pub(crate) async fn start(
-        config: &HttpConfig,
+        config: &Config,
         mut api: Api,
+        acceptor: &Acceptor,
     ) -> Result<Option<Self>, StartError> {
-        let Some(listen) = config.listen.clone() else { return Ok(None) };
-        if let Some(folder) = &config.terraform_state {
+        let Some(listen) = config.http.listen.clone() else { return Ok(None) };
+        if let Some(folder) = &config.http.terraform_state {
             let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
             api.states = Some(Arc::new(States::open(folder).map_err(failed)?));
         }
         let failed = |reason| StartError::Listen { address: listen.clone(), reason };
         let listener = TcpListener::bind(&listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
         let (stop, stopped) = watch::channel(false);
         let quota = Arc::clone(&api.quota);
-        let server = Server::new(router(api), quota);
+        let server = Server::new(router(api), quota, acceptor.clone());
         let task = tokio::spawn(server.run(listener, stopped));
         Ok(Some(Serving { address, stop, task }))
     }

@@ -8,13 +8,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::clock;
 use catraca_client::system::plain;
+use catraca_client::tls::TlsError;
 use catraca_group::{Leaving, Member, Page, Query, Refusal, Status};
 use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::acceptor::Acceptor;
 use crate::access::{Access, TokenError};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, SecurityConfig};
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Limits};
 use crate::gateway::Gateway;
 use crate::http;
@@ -22,6 +25,8 @@ use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::socket::{Socket, SocketError};
+use crate::tls::Tls;
 use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
@@ -43,6 +48,12 @@ pub enum StartError {
     /// Its tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Users of its machine cannot find it.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
     /// Others reach it, and nobody asks them who they are.
     #[error(
         "other machines reach {0}, and nobody asks them who they are: give the node a file of tokens, or certificates and the authority that its clients have theirs from; or tell it that being insecure is wanted"
@@ -68,6 +79,17 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
+}
+
+/// Why a node goes on with tokens or certificates that it has read before.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 fn remedy(reason: &io::Error) -> &'static str {
@@ -96,7 +118,7 @@ fn remedy(reason: &io::Error) -> &'static str {
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
     gateway: Gateway,
-    pub(crate) access: Arc<Access>,
+    pub(crate) protection: Protection,
     address: SocketAddr,
     http: Option<http::Serving>,
     opened: Option<Opened>,
@@ -141,12 +163,13 @@ impl Node {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
-        let access = Arc::new(Access::new(&config.security)?);
+        let protection = Protection::new(&config.security)?;
+        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
         }
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(Arc::clone(&protection.dialer)));
         calls.addresses.learn(settings.roster.iter().map(place));
         let me = settings.member.name.clone();
         let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
@@ -164,15 +187,20 @@ impl Node {
         let transport = Transport {
             engine: Arc::clone(&engine),
             calls: Arc::clone(&calls),
-            access: Arc::clone(&access),
+            acceptor: protection.acceptor.clone(),
+            dialer: Arc::clone(&protection.dialer),
         };
+        let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
-        let server =
-            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
-        let api = http::Api::new(gateway.clone(), Arc::clone(&access), server.quota());
-        let http = http::Serving::start(&config.http, api).await?;
+        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
+        let api = http::Api::new(gateway.clone(), &protection.acceptor.access, server.quota());
+        let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
-        let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
+        let answering = transport.clone().answer(listener, Arc::clone(&server));
+        let mut tasks = vec![tokio::spawn(answering)];
+        if let Some(socket) = socket {
+            tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
+        }
         let opened = match registry {
             Some(registry) => Ok(Opened::of(registry)),
             None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
@@ -200,7 +228,7 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, access, address, http, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
@@ -211,6 +239,12 @@ impl Node {
     /// Where HTTP is served, if it is.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(|http| http.address)
+    }
+
+    /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
+    /// Connections go on, but those of tokens that are not there any more.
+    pub fn reload(&self) -> Result<(), ReloadError> {
+        self.protection.reload()
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -313,6 +347,31 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+    }
+}
+
+/// What protects a node.
+pub(crate) struct Protection {
+    pub(crate) acceptor: Acceptor,
+    dialer: Arc<Dialer>,
+}
+
+impl Protection {
+    fn new(config: &SecurityConfig) -> Result<Self, StartError> {
+        let access = Arc::new(Access::new(config)?);
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        let dialer = Arc::new(Dialer::new(config.own_token.as_deref(), tls.clone())?);
+        Ok(Protection { acceptor: Acceptor::new(access, tls), dialer })
+    }
+
+    /// All of it, whatever becomes of a part.
+    fn reload(&self) -> Result<(), ReloadError> {
+        let tokens = self.acceptor.access.reload();
+        let tls = self.acceptor.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        let own = self.dialer.reload();
+        tokens?;
+        tls?;
+        Ok(own?)
     }
 }
 

@@ -8,38 +8,70 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Api;
 use super::problem::{Kind, Problem};
-
-/// What a request needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Observe,
-    Lock,
-    Administer,
-}
+use crate::access::{Denied, Identity, Origin, Role};
 
 /// Who sends a request.
-pub(super) struct Caller {
-    /// What it is called; nothing if nobody has said who it is.
-    pub(super) name: Option<String>,
-}
+pub(super) struct Caller(Identity);
 
 impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Problem> {
-        let _ = token(parts)?;
-        Ok(Caller { name: None })
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        let token = token(parts)?;
+        // Every connection has one.
+        let origin = parts.extensions.get::<Origin>().unwrap_or(&Origin::Network);
+        Ok(Caller(api.access.identify(token.as_deref(), origin)?))
     }
 }
 
 impl Caller {
-    /// Whether it may do this with locks of these names.
+    /// Whether it may do what takes `role` to locks of these names.
     pub(super) fn may<'a>(
         &self,
-        _: Role,
-        _: impl IntoIterator<Item = &'a str>,
+        role: Role,
+        names: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), Problem> {
-        Ok(())
+        Ok(self.0.may(role, names)?)
+    }
+
+    /// Whether it may do what takes `role` to all of these locks.
+    pub(super) fn may_all(&self, role: Role, names: &[String]) -> Result<(), Problem> {
+        self.may(role, names.iter().map(String::as_str))
+    }
+
+    /// The owner of a durable hold that it asks for or releases: whom it says, if it may, or itself.
+    pub(super) fn owner(&self, said: Option<String>) -> Result<String, Problem> {
+        let Some(owner) = said.or_else(|| self.0.proven_name().map(str::to_string)) else {
+            let detail = "a durable hold needs an 'owner': whoever is to release it";
+            return Err(Problem::new(Kind::BadRequest, "no-owner", detail));
+        };
+        self.0.may_own(&owner)?;
+        Ok(owner)
+    }
+
+    /// Its name, if it has shown that it is its own.
+    pub(super) fn proven_name(&self) -> Option<&str> {
+        self.0.proven_name()
+    }
+
+    /// Whether it may look at the lock `name`.
+    pub(super) fn sees(&self, name: &str) -> bool {
+        self.0.sees(name)
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let (kind, code) = match &denied {
+            Denied::NoToken => (Kind::Unauthenticated, "no-token"),
+            Denied::UnknownToken => (Kind::Unauthenticated, "unknown-token"),
+            Denied::NoMember => (Kind::Forbidden, "no-member"),
+            Denied::Role { .. } => (Kind::Forbidden, "wrong-role"),
+            Denied::Names { .. } => (Kind::Forbidden, "wrong-names"),
+            Denied::Owner { .. } => (Kind::Forbidden, "wrong-owner"),
+            Denied::Id { .. } => (Kind::Forbidden, "wrong-id"),
+        };
+        Problem::new(kind, code, denied.to_string())
     }
 }
 

@@ -13,11 +13,12 @@ use catraca_group::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::caller::{Caller, Role};
+use super::caller::Caller;
 use super::input::{Asked, Json, has_body};
 use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::{Api, time};
+use crate::access::Role;
 use crate::gateway::Asking;
 use crate::secret::secret;
 
@@ -178,13 +179,13 @@ pub(super) async fn acquire(
     caller: Caller,
     Json(asked): Json<AcquireBody>,
 ) -> Result<Created, Problem> {
-    caller.may(Role::Lock, asked.names.iter().map(String::as_str))?;
+    caller.may_all(Role::Lock, &asked.names)?;
     let names = asked.names.clone();
     let made = match asked.durable {
-        true => match durable_asked(asked, &caller) {
-            Ok(asked) => api.gateway.acquire_durable(asked).await.map(Hold::from),
-            Err(problem) => return Err(problem),
-        },
+        true => {
+            let asked = durable_asked(asked, &caller)?;
+            api.gateway.acquire_durable(asked).await.map(Hold::from)
+        }
         false => api.gateway.acquire(timed_asked(asked)?).await.map(Hold::from),
     };
     match made {
@@ -223,15 +224,11 @@ fn durable_asked(asked: AcquireBody, caller: &Caller) -> Result<AcquireDurable, 
         let detail = format!("a durable hold has no '{field}'; leave it out");
         return Err(Problem::new(Kind::BadRequest, "durable", detail));
     }
-    let Some(owner) = asked.owner.or_else(|| caller.name.clone()) else {
-        let detail = "a durable hold needs an 'owner': whoever is to release it";
-        return Err(Problem::new(Kind::BadRequest, "no-owner", detail));
-    };
     Ok(AcquireDurable {
         names: asked.names,
         permits: asked.permits,
         wait: wait(asked.wait_ms)?,
-        owner,
+        owner: caller.owner(asked.owner)?,
         note: asked.note.unwrap_or_default(),
         request: asked.request_id.unwrap_or_else(random_name),
     })
@@ -270,7 +267,7 @@ pub(super) async fn look(
     Path(id): Path<String>,
 ) -> Result<JsonAnswer<Hold>, Problem> {
     let hold = find(&api, hold_id(&id)?).await?;
-    caller.may(Role::Observe, hold.names.iter().map(String::as_str))?;
+    caller.may_all(Role::Observe, &hold.names)?;
     Ok(JsonAnswer(hold))
 }
 
@@ -308,7 +305,7 @@ pub(super) async fn renew(
         false => RenewBody::default(),
     };
     let hold = find(&api, id).await?;
-    caller.may(Role::Lock, hold.names.iter().map(String::as_str))?;
+    caller.may_all(Role::Lock, &hold.names)?;
     let Some(usual) = hold.ttl_ms else {
         let detail = "a durable hold does not expire: there is nothing to renew";
         return Err(Problem::new(Kind::Conflict, "durable", detail));
@@ -350,13 +347,10 @@ pub(super) async fn release(
 ) -> Result<StatusCode, Problem> {
     let id = hold_id(&id)?;
     let hold = find(&api, id).await?;
-    caller.may(Role::Lock, hold.names.iter().map(String::as_str))?;
+    caller.may_all(Role::Lock, &hold.names)?;
     if hold.durable {
-        let Some(owner) = asked.owner.or_else(|| caller.name.clone()) else {
-            let detail = "a durable hold is released by its owner: say ?owner=";
-            return Err(Problem::new(Kind::BadRequest, "no-owner", detail));
-        };
-        api.gateway.unlock(Unlock { target: Target::Id(id), owner: Some(owner) }).await?;
+        let owner = Some(caller.owner(asked.owner)?);
+        api.gateway.unlock(Unlock { target: Target::Id(id), owner }).await?;
     } else {
         api.gateway.release(&Which::Id(id)).await?;
     }

@@ -12,13 +12,13 @@ use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::uri::Authority;
 
 use super::problem::{Kind, Problem};
-use super::server::From;
+use crate::access::Origin;
 
 /// Whether a request may come by the name that it gives.
 pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
     let host = named(request)?;
     let headers = request.headers();
-    let is_local = request.extensions().get::<From>().is_some_and(|From(ip)| ip.is_loopback());
+    let is_local = request.extensions().get::<Origin>() == Some(&Origin::Loopback);
     match host {
         Some(host) if is_local && !headers.contains_key(AUTHORIZATION) && !is_own(&host) => {
             let detail = format!(
@@ -74,7 +74,7 @@ mod tests {
         if token {
             request = request.header(AUTHORIZATION, "Bearer x");
         }
-        let request = request.extension(From(ip.parse().unwrap())).body(()).unwrap();
+        let request = request.extension(Origin::of(ip.parse().unwrap())).body(()).unwrap();
         check(&request).map_err(|problem| problem.kind())
     }
 

@@ -23,10 +23,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::Api;
-use super::caller::{Caller, Role};
+use super::caller::Caller;
 use super::input::{Asked, BODY_TIME, check_json, whole};
 use super::problem::{Kind, Problem};
 use super::terraform::{locked, other_holder, wrong_method};
+use crate::access::Role;
 use crate::secret::secret;
 
 /// The largest state, in bytes.
@@ -123,7 +124,7 @@ pub(super) async fn serve(
     if is_reading {
         return read(states, path).await;
     }
-    if let Some(other) = other_holder(api, lock.clone(), id.as_deref()).await? {
+    if let Some(other) = other_holder(api, caller, lock.clone(), id.as_deref()).await? {
         return Ok(locked(&other));
     }
     if method == Method::DELETE {
@@ -133,7 +134,7 @@ pub(super) async fn serve(
     let turn = states.transfer().await?;
     let state = whole(body, LARGEST_STATE, BODY_TIME, None).await?;
     // It may have lost the lock while the state was on its way.
-    if let Some(other) = other_holder(api, lock, id.as_deref()).await? {
+    if let Some(other) = other_holder(api, caller, lock, id.as_deref()).await? {
         return Ok(locked(&other));
     }
     run(move || write(&path, &state)).await?;

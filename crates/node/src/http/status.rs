@@ -9,8 +9,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Api;
-use super::caller::{Caller, Role};
+use super::caller::Caller;
 use super::problem::Problem;
+use crate::access::Role;
 
 /// How a node is doing.
 #[derive(Debug, Serialize, ToSchema)]

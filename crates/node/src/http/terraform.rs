@@ -15,10 +15,11 @@ use catraca_group::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::caller::{Caller, Role};
+use super::caller::Caller;
 use super::input::{Json, has_body};
 use super::problem::{Kind, Problem};
 use super::{Api, state};
+use crate::access::Role;
 
 /// Names of states are names of locks behind this.
 const PREFIX: &str = "terraform/";
@@ -48,8 +49,7 @@ pub(super) struct LockInfo {
 impl LockInfo {
     /// As the note of a hold. If it does not fit, whatever is least needed is left out.
     fn note(&self) -> String {
-        // The id is the owner already.
-        let mut info = LockInfo { id: String::new(), ..self.clone() };
+        let mut info = self.clone();
         let dispensable: [fn(&mut LockInfo) -> &mut String; 5] = [
             |it| &mut it.path,
             |it| &mut it.info,
@@ -73,8 +73,8 @@ impl LockInfo {
 
     /// What the holder has said.
     fn of(hold: &DurableHold) -> Self {
-        let said: LockInfo = serde_json::from_str(&hold.note).unwrap_or_default();
-        LockInfo { id: hold.owner.clone(), ..said }
+        serde_json::from_str(&hold.note)
+            .unwrap_or_else(|_| LockInfo { id: hold.owner.clone(), ..LockInfo::default() })
     }
 }
 
@@ -138,7 +138,7 @@ async fn acquire(
         names: vec![lock.clone()],
         permits: 1,
         wait: Wait::no(),
-        owner: info.id.clone(),
+        owner: owner(caller, &info.id),
         note: info.note(),
         request: REQUEST.to_string(),
     };
@@ -173,31 +173,46 @@ async fn release(
 ) -> Result<Response, Problem> {
     caller.may(Role::Lock, [lock.as_str()])?;
     let info = info(api, request).await?;
-    let owner = match info.id.is_empty() {
-        false => Some(info.id),
-        true => {
-            // 'force-unlock' does not say whose lock it is.
-            caller.may(Role::Administer, [lock.as_str()])?;
-            None
+    let hold = match api.gateway.durable(Target::Name(lock.clone())).await {
+        Err(Refusal::NoSuchHold(_)) => {
+            return Err(Problem::new(Kind::Conflict, "not-locked", "nobody holds the lock"));
         }
+        found => found?,
     };
-    match api.gateway.unlock(Unlock { target: Target::Name(lock), owner }).await {
-        Ok(hold) => Ok(JsonAnswer(LockInfo::of(&hold)).into_response()),
-        Err(refusal @ (Refusal::NoSuchHold(_) | Refusal::NotOwner(_))) => {
-            Err(Problem::new(Kind::Conflict, refusal.code(), refusal.to_string()))
-        }
-        Err(refusal) => Err(refusal.into()),
+    let owner = owner(caller, &info.id);
+    // Somebody else's lock is only released by force, which 'force-unlock' means.
+    let is_own = hold.owner == owner;
+    if !is_own && caller.may(Role::Administer, [lock.as_str()]).is_err() {
+        let detail =
+            "another run has the lock, or it takes an administrator to release it by force";
+        return Err(Problem::new(Kind::Conflict, "not-owner", detail));
+    }
+    if !is_own && !info.id.is_empty() && info.id != LockInfo::of(&hold).id {
+        let detail = format!("another run has the lock: {}", LockInfo::of(&hold).id);
+        return Err(Problem::new(Kind::Conflict, "not-owner", detail));
+    }
+    let owner = is_own.then_some(owner);
+    api.gateway.unlock(Unlock { target: Target::Id(hold.id), owner }).await?;
+    Ok(JsonAnswer(LockInfo::of(&hold)).into_response())
+}
+
+/// Who a lock belongs to. An id is no secret, so the name of whoever has a token is part of it.
+fn owner(caller: &Caller, id: &str) -> String {
+    match caller.proven_name() {
+        Some(name) => format!("{name}/{id}"),
+        None => id.to_string(),
     }
 }
 
 /// Whether somebody else than the run with this id has the lock, and who.
 pub(super) async fn other_holder(
     api: &Api,
+    caller: &Caller,
     lock: String,
     id: Option<&str>,
 ) -> Result<Option<LockInfo>, Problem> {
     match api.gateway.durable(Target::Name(lock)).await {
-        Ok(hold) if id == Some(hold.owner.as_str()) => Ok(None),
+        Ok(hold) if id.is_some_and(|id| owner(caller, id) == hold.owner) => Ok(None),
         Ok(hold) => Ok(Some(LockInfo::of(&hold))),
         Err(Refusal::NoSuchHold(_)) => Ok(None),
         Err(refusal) => Err(refusal.into()),
@@ -225,7 +240,7 @@ mod tests {
     fn a_description_that_is_too_long_keeps_what_is_needed_most() {
         let said = |info: &LockInfo| serde_json::from_str::<LockInfo>(&info.note()).unwrap();
         let short = described("x");
-        assert_eq!(said(&short), LockInfo { id: String::new(), ..short });
+        assert_eq!(said(&short), short);
         let long = said(&described(&"\u{1}".repeat(500)));
         assert_eq!((long.path.as_str(), long.info.as_str()), ("", ""));
         assert_eq!((long.who.as_str(), long.operation.as_str()), ("me@here", "Plan"));

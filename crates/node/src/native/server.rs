@@ -391,6 +391,8 @@ impl Connection<'_> {
                         written => rest = &rest[written..],
                     }
                 }
+                let flushed = timeout(READ_TIME, writer.flush()).await;
+                flushed.unwrap_or_else(|_| Err(too_slow()))?;
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.
