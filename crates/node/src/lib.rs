@@ -12,6 +12,9 @@ mod changes;
 mod config;
 mod engine;
 mod frame;
+// Its users are the interfaces.
+#[allow(dead_code)]
+mod gateway;
 #[cfg(test)]
 mod limits;
 mod link;
@@ -22,6 +25,7 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod secret;
 mod timers;
 mod transport;
 

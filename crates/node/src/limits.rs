@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Nobody loses it, however busy the machine is.
 const LONG_LEASE: Duration = Duration::from_secs(15);
 
-async fn alone() -> Node {
+pub(crate) async fn alone() -> Node {
     let mut config = Config::alone();
     config.listen = Some("127.0.0.1:0".to_string());
     Node::start(config).await.unwrap()
@@ -146,7 +146,7 @@ async fn one_request_too_many_is_refused_until_another_ends() {
 fn pipe(node: &Node) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64);
     let (reader, writer) = tokio::io::split(far);
-    let server = Server::new(Arc::clone(&node.engine));
+    let server = Server::new(Arc::clone(&node.engine), node.gateway().clone());
     tokio::spawn(async move { server.serve(reader, writer, None).await });
     near
 }

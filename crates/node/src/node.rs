@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use crate::changes;
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
+use crate::gateway::Gateway;
 use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
@@ -72,6 +73,7 @@ fn remedy(reason: &io::Error) -> &'static str {
 /// ```
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
+    gateway: Gateway,
     address: SocketAddr,
     opened: Option<Opened>,
     calls: Arc<Calls>,
@@ -132,7 +134,8 @@ impl Node {
         engine.break_rule();
         let engine = Arc::new(engine);
         let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
-        let server = Arc::new(Server::new(Arc::clone(&engine)));
+        let gateway = Gateway::new(Arc::clone(&engine));
+        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone()));
         // Before the registry is opened: the others may have to be heard for that.
         let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
         let opened = match registry {
@@ -163,7 +166,7 @@ impl Node {
         tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, address, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
@@ -191,6 +194,12 @@ impl Node {
         Request::new(&self.engine, Names::One(name)).permits(permits)
     }
 
+    /// What interfaces ask the node for.
+    #[allow(dead_code, reason = "its users are the interfaces")]
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
     /// How the node and its links are doing.
     pub fn status(&self) -> Status {
         self.engine.status()
@@ -199,7 +208,7 @@ impl Node {
     /// A page of who holds and who waits.
     pub async fn locks(&self, query: Query) -> Page {
         // It is answered for as long as the node lives.
-        self.engine.list(query).await.unwrap_or_default()
+        self.gateway.page(query).await.unwrap_or_default()
     }
 
     /// Leaves the group in order, for this run: nothing is granted here any more, whoever is inside may

@@ -10,13 +10,15 @@ use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{coop, yield_now};
+use tokio::sync::oneshot;
+use tokio::task::coop;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use super::quota::{self, Bytes, Quota};
 use crate::engine::Engine;
+use crate::gateway::Gateway;
+use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
 pub(crate) const MOST_UNREAD: usize = 1024;
@@ -36,15 +38,13 @@ const IDLE_CHUNK: usize = 512;
 /// Where clients are served.
 pub(crate) struct Server {
     engine: Arc<Engine>,
+    gateway: Gateway,
     quota: Arc<Quota>,
-    /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
-    /// for one at once would have the service to themselves.
-    listing: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Server { engine, quota: Arc::default(), listing: Arc::new(Semaphore::new(1)) }
+    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway) -> Self {
+        Server { engine, gateway, quota: Arc::default() }
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -63,12 +63,13 @@ impl Server {
         let mut connection = Connection {
             engine: &self.engine,
             quota: &self.quota,
-            listing: &self.listing,
+            gateway: &self.gateway,
             outbox: Arc::clone(&outbox),
             place,
             owner: None,
             page: None,
             waits_durably: false,
+            has_asked: false,
         };
         if let Err(error) = connection.run(reader, writer).await {
             tracing::debug!(%error, "a client went away");
@@ -80,7 +81,7 @@ impl Server {
 struct Connection<'a> {
     engine: &'a Arc<Engine>,
     quota: &'a Quota,
-    listing: &'a Arc<Semaphore>,
+    gateway: &'a Gateway,
     outbox: Arc<Outbox>,
     place: Option<quota::Place>,
     /// Its session, if it has one.
@@ -89,13 +90,17 @@ struct Connection<'a> {
     page: Option<oneshot::Receiver<Page>>,
     /// Whether it may wait for a durable hold.
     waits_durably: bool,
+    /// Whether it has asked anything about durable holds.
+    has_asked: bool,
 }
 
 impl Drop for Connection<'_> {
     /// Also where the task is ended from outside.
     fn drop(&mut self) {
         self.outbox.close();
-        self.engine.cancel_durables(&self.outbox);
+        if self.has_asked {
+            self.engine.cancel_durables(&self.outbox);
+        }
         if let Some(owner) = self.owner {
             self.engine.detach(owner, &self.outbox);
         }
@@ -242,10 +247,11 @@ impl Connection<'_> {
                 self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
             }
             (ClientMessage::AcquireDurable { request, asked }, _) => {
-                self.waits_durably = true;
+                (self.waits_durably, self.has_asked) = (true, true);
                 engine.acquire_durable(asked, &self.outbox, request);
             }
             (ClientMessage::Unlock { request, unlock }, _) => {
+                self.has_asked = true;
                 engine.unlock(unlock, &self.outbox, request);
             }
             (ClientMessage::Describe, _) => {
@@ -294,20 +300,18 @@ impl Connection<'_> {
 
     /// Asks for a page, when it is this client's turn.
     fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let (engine, listing) = (Arc::clone(self.engine), Arc::clone(self.listing));
-        let (tell, page) = oneshot::channel();
+        let gateway = self.gateway.clone();
+        let (mut tell, page) = oneshot::channel();
         tokio::spawn(async move {
-            let Ok(turn) = listing.acquire().await else { return };
-            if tell.is_closed() {
-                return;
-            }
-            let made = engine.list(query);
-            // Whoever wants something else from the service goes first.
-            yield_now().await;
-            drop(turn);
-            if let Ok(page) = made.await {
-                // The client may be gone.
-                tell.send(page).ok();
+            tokio::select! {
+                biased;
+                () = tell.closed() => {}
+                made = gateway.page(query) => {
+                    if let Ok(page) = made {
+                        // The client may be gone.
+                        tell.send(page).ok();
+                    }
+                }
             }
         });
         page
@@ -395,23 +399,4 @@ fn too_slow() -> io::Error {
 
 fn invalid(error: frame::FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
-/// Bytes that nobody can guess.
-fn secret() -> [u8; 16] {
-    let mut secret = [0; 16];
-    let mut filled = 0;
-    while filled < secret.len() {
-        match rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())
-        {
-            Ok(bytes) => filled += bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                // Without secrets anybody could resume anybody's session.
-                tracing::error!(%error, "the system has no random numbers; this process ends");
-                std::process::abort();
-            }
-        }
-    }
-    secret
 }
