@@ -45,8 +45,8 @@ mod wait;
 pub use ahash::RandomState;
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
-    Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
-    Timer,
+    Change, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
+    StepMessage, Timer,
 };
 pub use durable::{
     AcquireDurable, Adopted, DurableHold, DurablePart, HoldId, LONGEST_NOTE, LONGEST_OWNER, Target,

@@ -11,7 +11,7 @@ use core::time::Duration;
 use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
-use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::driver::{Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
 use crate::durable::{AcquireDurable, HoldId, Unlock};
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
@@ -19,7 +19,7 @@ use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Revision, Trouble, Word};
-use crate::request::{Acquire, Origin};
+use crate::request::{Acquire, Origin, RequestId};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
@@ -349,6 +349,10 @@ impl Driver for Parts<'_> {
     fn event(&mut self, event: Event<'_>) {
         self.driver.event(event);
     }
+
+    fn identify(&mut self, request: RequestId, label: &str) {
+        self.driver.identify(request, label);
+    }
 }
 
 impl Host for Parts<'_> {
@@ -362,8 +366,8 @@ impl Host for Parts<'_> {
         self.stepped(|shard, outputs| shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
-    fn release(&mut self, place: Place) {
-        self.stepped(|shard, outputs| shard.release(place, outputs));
+    fn end(&mut self, place: Place, ending: Ending) {
+        self.stepped(|shard, outputs| shard.end(place, ending, outputs));
     }
 
     fn settled(&mut self) -> Option<Settled> {

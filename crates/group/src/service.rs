@@ -30,7 +30,7 @@ use core::hash::{Hash, Hasher};
 use catraca_core::{Claim, Fence};
 
 use crate::detector::Detector;
-use crate::driver::{Driver, Outputs, Place, Settled, Timer};
+use crate::driver::{Driver, Ending, Outputs, Place, Settled, Timer};
 use crate::durable::DurableHold;
 use crate::listing::Page;
 use crate::lock::Owner;
@@ -56,7 +56,12 @@ pub trait Host: Driver {
     fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal>;
 
     /// See [`Shard::release`].
-    fn release(&mut self, place: Place);
+    fn release(&mut self, place: Place) {
+        self.end(place, Ending::Released);
+    }
+
+    /// See [`Shard::end`].
+    fn end(&mut self, place: Place, ending: Ending);
 
     /// Takes one of those, in order, whose part of a request has come to the end of waiting.
     fn settled(&mut self) -> Option<Settled>;

@@ -13,6 +13,7 @@ mod parts;
 mod programs;
 mod serving;
 mod shards;
+mod watching;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -35,6 +36,7 @@ use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
+use crate::changes::Changes;
 use crate::link::{Link, LinkError};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -108,6 +110,8 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
+    /// What happens to locks, and who wants to know.
+    changes: Arc<Changes>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
@@ -149,6 +153,7 @@ impl Engine {
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
         let shards = Shards::new(&view, limits.turns);
+        let changes = Arc::new(Changes::new(&own.name, incarnation));
         let serving = Serving { service, view, seats: Seats::default() };
         let engine = Engine {
             shape,
@@ -175,6 +180,7 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            changes,
             registry: Mutex::new(None),
         };
         (engine, asked)
@@ -443,6 +449,7 @@ impl Engine {
     pub(crate) fn stop(&self) -> Vec<Arc<Outbox>> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
+        self.changes.close();
         self.askers.close();
         let registry = hold(&self.registry).take();
         drop(registry);

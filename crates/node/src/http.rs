@@ -5,6 +5,7 @@
 //! never in paths, and fences are strings, because they do not fit into the numbers of all JSON readers.
 
 mod caller;
+mod changes;
 mod document;
 mod health;
 mod holds;
@@ -40,6 +41,7 @@ use self::state::States;
 use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::Config;
+use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::native::quota::Quota;
 use crate::node::StartError;
@@ -47,6 +49,7 @@ use crate::node::StartError;
 /// What requests are served with.
 #[derive(Clone)]
 pub(crate) struct Api {
+    engine: Arc<Engine>,
     gateway: Gateway,
     access: Arc<Access>,
     quota: Arc<Quota>,
@@ -55,9 +58,14 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(gateway: Gateway, access: &Arc<Access>, quota: Arc<Quota>) -> Self {
-        let access = Arc::clone(access);
-        Api { gateway, access, quota, states: None }
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        gateway: &Gateway,
+        access: &Arc<Access>,
+        quota: Arc<Quota>,
+    ) -> Self {
+        let (engine, access) = (Arc::clone(engine), Arc::clone(access));
+        Api { engine, gateway: gateway.clone(), access, quota, states: None }
     }
 }
 

@@ -10,6 +10,7 @@
 //! processes).
 mod acceptor;
 mod access;
+mod changes;
 mod config;
 mod dialer;
 mod engine;

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::acceptor::Acceptor;
 use crate::access::{Access, TokenError};
+use crate::changes;
 use crate::config::{Config, ConfigError, SecurityConfig};
 use crate::dialer::Dialer;
 use crate::engine::{Engine, Limits};
@@ -193,7 +194,7 @@ impl Node {
         let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
         let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
-        let api = http::Api::new(gateway.clone(), &protection.acceptor.access, server.quota());
+        let api = http::Api::new(&engine, &gateway, &protection.acceptor.access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
@@ -226,6 +227,7 @@ impl Node {
         }
         tasks.push(tokio::spawn(transport.keep_links()));
         tasks.push(tokio::spawn(run_timers(its())));
+        tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
         Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })

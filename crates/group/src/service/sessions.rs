@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Host, Notice, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::refusal::Refusal;
 use crate::request::{Acquire, Hold, Origin};
@@ -182,13 +182,20 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.remove(&owner) else { return };
+        let Some(session) = self.sessions.get_mut(&owner) else { return };
+        let ending = match why {
+            Over::Closed => Ending::Released,
+            _ => Ending::Lost,
+        };
         host.set_timer(Timer::Session(owner), None);
+        let timed = session.timed;
         let mut names = Vec::new();
-        for id in session.requests.into_values() {
-            names.extend(self.withdraw(id, host).map(|request| request.names));
+        for id in core::mem::take(&mut session.requests).into_values() {
+            names.extend(self.take_out(id, ending, host).map(|request| request.names));
         }
-        match session.timed {
+        // Its label was needed until here.
+        self.sessions.remove(&owner);
+        match timed {
             Some(id) => self.forget_timed(id, names.concat(), out),
             None => {
                 self.forget_session(owner, host);

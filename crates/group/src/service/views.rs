@@ -11,7 +11,7 @@ use super::forgetting::Forgetting;
 use super::timed::Errand;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::membership::{
     Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
@@ -400,7 +400,7 @@ impl Service {
     /// Nothing is certain that clients of this member hold: they are told. Durable holds are as certain as
     /// before.
     fn lose_holds(&mut self, why: &Refusal, host: &mut dyn Host, out: &mut Vec<Output>) {
-        host.step_all(&mut |shard, _| shard.lose_direct_holds());
+        host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
         let is_held = |request: &crate::request::Request| matches!(request.state, State::Held(_));
         let held = self.requests.iter().filter(|(_, request)| is_held(request));
         let held: Vec<(RequestId, Origin)> =
@@ -410,7 +410,7 @@ impl Service {
                 Origin::Durable(_) => {}
                 Origin::Program => {
                     out.push(Output::Lost(id));
-                    self.withdraw(id, host);
+                    self.take_out(id, Ending::Lost, host);
                 }
                 Origin::Session(owner, _) | Origin::Timed(owner) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);
@@ -537,10 +537,10 @@ impl Service {
                     programs.push(id);
                 }
             }
-            host.step_all(&mut |shard, _| shard.lose_direct_holds());
+            host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
             for id in programs {
                 out.push(Output::Lost(id));
-                self.withdraw(id, host);
+                self.take_out(id, Ending::Lost, host);
             }
             return self.go_on_departing(host, out);
         }

@@ -54,6 +54,11 @@ impl Caller {
         self.0.proven_name()
     }
 
+    /// Whether it is still what it was when it came: its token was not revoked.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.is_known()
+    }
+
     /// Whether it may look at the lock `name`.
     pub(super) fn sees(&self, name: &str) -> bool {
         self.0.sees(name)
