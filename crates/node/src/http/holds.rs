@@ -18,7 +18,7 @@ use super::input::{Asked, Json, has_body};
 use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::{Api, time};
-use crate::access::Role;
+use crate::access::{Denied, Role};
 use crate::gateway::Asking;
 use crate::secret::secret;
 
@@ -189,12 +189,28 @@ pub(super) async fn acquire(
         false => api.gateway.acquire(timed_asked(asked)?).await.map(Hold::from),
     };
     match made {
+        // A token may have been revoked while its holder waited.
+        Ok(hold) if caller.may_all(Role::Lock, &names).is_err() => {
+            hand_back(&api, &hold).await?;
+            Err(Denied::UnknownToken.into())
+        }
         Ok(hold) => {
             let place = [(LOCATION, format!("/v1/holds/{}", hold.id))];
             Ok((StatusCode::CREATED, place, JsonAnswer(hold)))
         }
         Err(refusal) => Err(explained(&api, refusal.into(), &names).await),
     }
+}
+
+/// Gives back what nobody is to have.
+async fn hand_back(api: &Api, hold: &Hold) -> Result<(), Problem> {
+    let id = hold_id(&hold.id)?;
+    if hold.durable {
+        api.gateway.unlock(Unlock { target: Target::Id(id), owner: None }).await?;
+    } else {
+        api.gateway.release(&Which::Id(id)).await?;
+    }
+    Ok(())
 }
 
 fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
