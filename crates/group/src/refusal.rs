@@ -86,6 +86,9 @@ pub enum Refusal {
     /// The lock is held, but not with this token.
     #[error("'{0}' is held by somebody else: the token is not that of the holder")]
     OtherHolder(String),
+    /// Whoever administers the group has ended the hold.
+    #[error("released by force by {0}")]
+    Forced(String),
     /// It was not granted in time.
     #[error("the lock was not granted in time")]
     TimedOut,
@@ -204,6 +207,7 @@ impl Refusal {
             Refusal::TooManyRequests => "too-many-requests",
             Refusal::Taken => "taken",
             Refusal::OtherHolder(_) => "other-holder",
+            Refusal::Forced(_) => "forced",
             Refusal::TimedOut => "timed-out",
             Refusal::Full => "full",
             Refusal::TooManySessions => "too-many-sessions",
@@ -269,7 +273,7 @@ impl Refusal {
             | Refusal::NoRegistry
             | Refusal::Registry(_)
             | Refusal::Unsure => Class::Unavailable,
-            Refusal::UnknownSession => Class::Gone,
+            Refusal::Forced(_) | Refusal::UnknownSession => Class::Gone,
         }
     }
 }
@@ -293,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 37] {
+    fn all() -> [Refusal; 38] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -310,6 +314,7 @@ mod tests {
             Refusal::TooManyRequests,
             Refusal::Taken,
             Refusal::OtherHolder(name()),
+            Refusal::Forced(name()),
             Refusal::TimedOut,
             Refusal::Full,
             Refusal::TooManySessions,

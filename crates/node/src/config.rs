@@ -1,5 +1,6 @@
 //! How a node is told what to be: by flags, by a file, or by a program.
 
+mod audit;
 mod file;
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,6 +12,7 @@ use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
 use crate::registry::RegistryPlace;
+pub use audit::AuditConfig;
 
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
@@ -78,6 +80,8 @@ pub struct Config {
     pub drain: Duration,
     /// Whether this member may join a group whose members have not been told of it.
     pub may_register: bool,
+    /// Where it writes down who holds what and who administers what.
+    pub audit: AuditConfig,
 }
 
 /// Why a configuration describes no node.
@@ -230,6 +234,7 @@ impl Config {
             lease: Lease::USUAL.ttl,
             drain: USUAL_DRAIN,
             may_register: false,
+            audit: AuditConfig::default(),
         }
     }
 
@@ -320,6 +325,9 @@ impl Config {
         }
         if !LEASE_RANGE.contains(&self.lease) {
             return Err(ConfigError::Lease(self.lease));
+        }
+        if let Some((key, given, least, most)) = self.audit.fault() {
+            return Err(ConfigError::Range { key, given, least, most });
         }
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {

@@ -8,6 +8,8 @@
 //! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
+mod audit;
+mod calendar;
 mod changes;
 mod config;
 mod engine;
@@ -29,6 +31,7 @@ mod secret;
 mod timers;
 mod transport;
 
+pub use calendar::rfc3339;
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
@@ -38,7 +41,9 @@ pub use catraca_group::{
 };
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE};
+pub use config::{
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE,
+};
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};
 pub use registry::recover_alone;

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +14,7 @@ use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::audit::Audit;
 use crate::changes;
 use crate::config::{Config, ConfigError};
 use crate::engine::{Engine, Limits};
@@ -38,6 +41,14 @@ pub enum StartError {
     /// Its registry cannot be used.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// Its audit log cannot be written.
+    #[error("cannot write the audit log {}: {}", .path.display(), plain(.reason))]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
     /// Its address is taken, or not of this machine.
     #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
@@ -104,7 +115,16 @@ impl Node {
         Self::begin(config, listener, Some(registry)).await
     }
 
-    async fn begin(
+    /// Behind a pointer: its code is made here, and not once more in every program that starts a node.
+    fn begin(
+        config: Config,
+        listener: TcpListener,
+        registry: Option<Arc<dyn Registry>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Node, StartError>> + Send>> {
+        Box::pin(Self::begin_here(config, listener, registry))
+    }
+
+    async fn begin_here(
         config: Config,
         listener: TcpListener,
         registry: Option<Arc<dyn Registry>>,
@@ -129,7 +149,11 @@ impl Node {
         }
         let Config { turns, most_locks, drain, .. } = config;
         let limits = Limits { turns, most_locks, drain };
-        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits);
+        let audit = Audit::open(&config.audit, &me).map_err(|reason| {
+            let path = config.audit.file.clone().unwrap_or_default();
+            StartError::Audit { path, reason }
+        })?;
+        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits, audit);
         #[cfg(feature = "mutants")]
         engine.break_rule();
         let engine = Arc::new(engine);
@@ -249,8 +273,19 @@ impl Node {
         }
     }
 
+    /// Opens the audit log anew, by its name: whoever rotates logs has moved the file away.
+    pub fn reopen_logs(&self) {
+        if let Some(audit) = self.engine.audit() {
+            audit.reopen();
+        }
+    }
+
     /// Stops the node: it leaves its group in order, and gives its directory back.
-    pub async fn stop(mut self) {
+    pub fn stop(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.stop_here())
+    }
+
+    async fn stop_here(mut self) {
         self.leave().await;
         let told = self.engine.stop();
         let tasks = std::mem::take(&mut self.tasks);
@@ -271,6 +306,15 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+        changes::pass_on_now(&self.engine);
+        let engine = Arc::clone(&self.engine);
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(audit) = engine.audit() {
+                audit.finish();
+            }
+        });
+        // A disk that does not answer must not keep a node from ending.
+        let _ = tokio::time::timeout(FAREWELL, written).await;
     }
 }
 
