@@ -1,5 +1,7 @@
 //! `catraca node`: a member of a group that grants locks.
 
+mod operations;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -72,6 +74,8 @@ pub(crate) struct Arguments {
     /// The algorithm that guards all names; 'catraca algorithms' lists them.
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    #[command(flatten)]
+    operations: operations::Arguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -92,7 +96,8 @@ Examples:
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
-        log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        let level = if self.verbose { Level::DEBUG } else { Level::INFO };
+        log::install(level, self.operations.log_format);
         if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
@@ -136,6 +141,7 @@ impl Arguments {
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
         config.registry = self.registry_place(&config)?;
+        config.audit = self.operations.audit(config.audit);
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
                 Err(error.into())
