@@ -87,6 +87,6 @@ pub use timed::{
 };
 pub use turns::Turns;
 pub use view::{
-    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
+    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View, fits,
 };
 pub use wait::Wait;

@@ -170,6 +170,9 @@ pub enum Refusal {
     /// Several durable holds have this name.
     #[error("there are {1} durable holds of '{0}'; say which one by its id")]
     SeveralHolds(String, usize),
+    /// Whoever asks may not do this, and why.
+    #[error("{0}")]
+    Denied(String),
     /// There is no such session, or not any more.
     #[error("the node does not know this session: it has ended, or the node was restarted")]
     UnknownSession,
@@ -231,6 +234,7 @@ impl Refusal {
             Refusal::NoSuchHold(_) => "no-such-hold",
             Refusal::NotOwner(_) => "not-owner",
             Refusal::SeveralHolds(..) => "several-holds",
+            Refusal::Denied(_) => "denied",
             Refusal::UnknownSession => "unknown-session",
         }
     }
@@ -254,7 +258,8 @@ impl Refusal {
             | Refusal::OtherRequest(_)
             | Refusal::NoSuchHold(_)
             | Refusal::NotOwner(_)
-            | Refusal::SeveralHolds(..) => Class::Input,
+            | Refusal::SeveralHolds(..)
+            | Refusal::Denied(_) => Class::Input,
             Refusal::Taken | Refusal::OtherHolder(_) => Class::Taken,
             Refusal::TimedOut => Class::TimedOut,
             Refusal::Full
@@ -338,6 +343,7 @@ mod tests {
             Refusal::NoSuchHold(name()),
             Refusal::NotOwner(name()),
             Refusal::SeveralHolds(name(), 2),
+            Refusal::Denied("why".to_string()),
             Refusal::UnknownSession,
         ]
     }

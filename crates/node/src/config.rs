@@ -2,6 +2,7 @@
 
 mod audit;
 mod file;
+mod security;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -11,6 +12,7 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
 
@@ -82,6 +84,8 @@ pub struct Config {
     pub may_register: bool,
     /// Where it writes down who holds what and who administers what.
     pub audit: AuditConfig,
+    /// Who may use it.
+    pub security: SecurityConfig,
 }
 
 /// Why a configuration describes no node.
@@ -235,6 +239,7 @@ impl Config {
             drain: USUAL_DRAIN,
             may_register: false,
             audit: AuditConfig::default(),
+            security: SecurityConfig::default(),
         }
     }
 

@@ -462,8 +462,8 @@ impl Engine {
     pub(crate) fn stop(&self) -> Vec<Arc<Outbox>> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
-        self.changes.close();
         self.askers.close();
+        self.changes.close();
         let registry = hold(&self.registry).take();
         drop(registry);
         self.losses.notify_waiters();

@@ -8,6 +8,7 @@
 //! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
+mod access;
 mod audit;
 mod calendar;
 mod changes;
@@ -32,6 +33,7 @@ mod timers;
 mod transport;
 
 pub use calendar::rfc3339;
+pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
@@ -43,6 +45,7 @@ pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
     AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE,
+    SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, StartError};
 pub use program::{Acquire, Guard, Request};

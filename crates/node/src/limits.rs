@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
-use catraca_client::handshake::{self, Caller, Greeting, MAGIC};
+use catraca_client::handshake::{self, Caller, Greeting, MAGIC, Proof};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_client::{ClientError, Connection};
 use catraca_group::{
@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::yield_now;
 
+use crate::access::Identity;
 use crate::frame::Frame;
 use crate::link::{Link, MOST_PENDING};
 use crate::native::{MOST_UNREAD, Server};
@@ -146,8 +147,9 @@ async fn one_request_too_many_is_refused_until_another_ends() {
 fn pipe(node: &Node) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64);
     let (reader, writer) = tokio::io::split(far);
-    let server = Server::new(Arc::clone(&node.engine), node.gateway().clone());
-    tokio::spawn(async move { server.serve(reader, writer, None).await });
+    let access = Arc::clone(&node.access);
+    let server = Server::new(Arc::clone(&node.engine), node.gateway().clone(), access);
+    tokio::spawn(async move { server.serve(Identity::anyone(), reader, writer, None).await });
     near
 }
 
@@ -226,7 +228,7 @@ async fn greet(node: &Node) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(node.address()).await.unwrap();
-    handshake::greet(&mut stream, Caller::Client).await.unwrap();
+    handshake::greet(&mut stream, Caller::Client, &Proof::default()).await.unwrap();
     let welcome: Greeting = handshake::hear(&mut stream).await.unwrap();
     assert!(matches!(welcome, Greeting::Welcome { .. }));
     stream
@@ -363,7 +365,7 @@ async fn mute_member(node: &Node) -> TcpStream {
     };
     let mut stream = TcpStream::connect(node.address()).await.unwrap();
     let introduction = frame::encode(&introduction).unwrap();
-    handshake::greet(&mut stream, Caller::Member(introduction)).await.unwrap();
+    handshake::greet(&mut stream, Caller::Member(introduction), &Proof::default()).await.unwrap();
     let answer: MemberAnswer = handshake::hear(&mut stream).await.unwrap();
     assert_eq!(answer, MemberAnswer::Welcome { received: 0 });
     stream

@@ -1,6 +1,7 @@
 //! The native interface: clients of other processes, over catraca's own protocol.
 
 mod outbox;
+mod permission;
 mod quota;
 mod server;
 

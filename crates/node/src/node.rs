@@ -14,6 +14,7 @@ use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::access::{Access, TokenError};
 use crate::audit::Audit;
 use crate::changes;
 use crate::config::{Config, ConfigError};
@@ -49,6 +50,14 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
+    /// Its tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Others reach it, and nobody asks them who they are.
+    #[error(
+        "other machines reach {0}, and nobody asks them who they are: give the node a file of tokens, or certificates and the authority that its clients have theirs from; or tell it that being insecure is wanted"
+    )]
+    Insecure(SocketAddr),
     /// Its address is taken, or not of this machine.
     #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
@@ -85,6 +94,7 @@ fn remedy(reason: &io::Error) -> &'static str {
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
     gateway: Gateway,
+    pub(crate) access: Arc<Access>,
     address: SocketAddr,
     opened: Option<Opened>,
     calls: Arc<Calls>,
@@ -134,6 +144,10 @@ impl Node {
         let address = listener
             .local_addr()
             .map_err(|reason| StartError::Listen { address: listen(), reason })?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
+        let access = Arc::new(Access::new(&config.security)?);
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
@@ -157,9 +171,14 @@ impl Node {
         #[cfg(feature = "mutants")]
         engine.break_rule();
         let engine = Arc::new(engine);
-        let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
+        let transport = Transport {
+            engine: Arc::clone(&engine),
+            calls: Arc::clone(&calls),
+            access: Arc::clone(&access),
+        };
         let gateway = Gateway::new(Arc::clone(&engine));
-        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone()));
+        let server =
+            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
         // Before the registry is opened: the others may have to be heard for that.
         let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
         let opened = match registry {
@@ -190,7 +209,7 @@ impl Node {
         tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, access, address, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.

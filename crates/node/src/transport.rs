@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, VERSION};
+use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, Proof, VERSION};
 use catraca_group::{Entry, MOST_MEMBERS, Run};
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, TcpKeepalive};
@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
+use crate::access::{Access, Origin};
 use crate::engine::{Engine, Peers};
 use crate::link::{Link, LinkError, Resumption};
 use crate::mutex::hold;
@@ -87,6 +88,8 @@ pub(crate) struct Transport {
     pub(crate) engine: Arc<Engine>,
     /// Who answers what other members ask of the registry here.
     pub(crate) calls: Arc<Calls>,
+    /// Who may call.
+    pub(crate) access: Arc<Access>,
 }
 
 /// A task that ends with this.
@@ -134,11 +137,17 @@ impl Transport {
         server: &Server,
     ) -> Result<(), HandshakeError> {
         prepare(&stream)?;
-        let hello: Hello = in_time(async {
+        let (hello, proof): (Hello, Proof) = in_time(async {
             handshake::hear_magic(&mut stream).await?;
-            handshake::hear(&mut stream).await
+            let hello: Hello = handshake::hear(&mut stream).await?;
+            // Another version may say something else after its hello.
+            let is_ours = hello.version == VERSION;
+            let proof =
+                if is_ours { handshake::hear(&mut stream).await? } else { Proof::default() };
+            Ok((hello, proof))
         })
         .await?;
+        let origin = Origin::of(from.ip());
         let speaks = hello.version;
         let other_version = (speaks != VERSION).then(|| {
             format!(
@@ -146,11 +155,22 @@ impl Transport {
             )
         });
         match hello.caller {
-            Caller::Client => self.receive_client(stream, from, other_version, server).await,
+            Caller::Client => match other_version {
+                None => self.receive_client(stream, from, (proof, origin), server).await,
+                Some(why) => {
+                    handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
+                    Err(HandshakeError::Refused(why))
+                }
+            },
             Caller::Member(introduction) => {
                 if let Some(why) = other_version {
                     handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
                     return Err(HandshakeError::Refused(why));
+                }
+                if let Err(why) = self.access.admit_member(proof.token.as_deref(), &origin) {
+                    let refused = MemberAnswer::Refused(why.to_string());
+                    handshake::say(&mut stream, &refused).await?;
+                    return Err(HandshakeError::Denied(why.to_string()));
                 }
                 let introduction = frame::read(&introduction)?;
                 self.receive_member(stream, introduction).await
@@ -159,6 +179,8 @@ impl Transport {
                 // Whoever speaks another version gets no reply, and says so there.
                 Some(why) => Err(HandshakeError::Refused(why)),
                 None => {
+                    let admitted = self.access.admit_member(proof.token.as_deref(), &origin);
+                    admitted.map_err(|why| HandshakeError::Denied(why.to_string()))?;
                     if let Err(error) = self.calls.answer(stream).await {
                         tracing::debug!(%from, %error, "a member asks the registry no more");
                     }
@@ -172,25 +194,25 @@ impl Transport {
         &self,
         mut stream: TcpStream,
         from: SocketAddr,
-        other_version: Option<String>,
+        (proof, origin): (Proof, Origin),
         server: &Server,
     ) -> Result<(), HandshakeError> {
-        let full = || "this node has too many connections; close some, or try again".to_string();
-        let place = match other_version {
-            Some(why) => Err(why),
-            None => server.enter(from.ip()).ok_or_else(full),
-        };
-        let place = match place {
-            Ok(place) => place,
+        let identity = match self.access.identify(proof.token.as_deref(), &origin) {
+            Ok(identity) => identity,
             Err(why) => {
-                handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
-                return Err(HandshakeError::Refused(why));
+                handshake::say(&mut stream, &Greeting::Denied(why.to_string())).await?;
+                return Err(HandshakeError::Denied(why.to_string()));
             }
+        };
+        let Some(place) = server.enter(from.ip()) else {
+            let why = "this node has too many connections; close some, or try again".to_string();
+            handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
+            return Err(HandshakeError::Refused(why));
         };
         let welcome = Greeting::Welcome { incarnation: self.engine.incarnation };
         handshake::say(&mut stream, &welcome).await?;
         let (reader, writer) = stream.into_split();
-        server.serve(reader, writer, Some(place)).await;
+        server.serve(identity, reader, writer, Some(place)).await;
         Ok(())
     }
 
@@ -343,7 +365,7 @@ impl Transport {
             received,
         };
         let introduction = frame::encode(&introduction)?;
-        handshake::greet(&mut stream, Caller::Member(introduction)).await?;
+        handshake::greet(&mut stream, Caller::Member(introduction), &Proof::default()).await?;
         let answer = handshake::hear(&mut stream).await?;
         Ok((stream, answer))
     }

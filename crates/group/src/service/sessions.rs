@@ -205,14 +205,12 @@ impl Service {
     ) {
         let Some(session) = self.sessions.get_mut(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
-        let timed = session.timed;
         let mut names = Vec::new();
         for id in core::mem::take(&mut session.requests).into_values() {
             names.extend(self.take_out(id, ending, host).map(|request| request.names));
         }
-        // Its label was needed until here.
-        self.sessions.remove(&owner);
-        match timed {
+        let Some(session) = self.sessions.remove(&owner) else { return };
+        match session.timed {
             Some(id) => self.forget_timed(id, names.concat(), out),
             None => {
                 self.forget_session(owner, host);

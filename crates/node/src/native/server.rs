@@ -10,12 +10,14 @@ use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::coop;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
+use super::permission;
 use super::quota::{self, Bytes, Quota};
+use crate::access::{Access, Denied, Identity};
 use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::secret::secret;
@@ -39,12 +41,13 @@ const IDLE_CHUNK: usize = 512;
 pub(crate) struct Server {
     engine: Arc<Engine>,
     gateway: Gateway,
+    access: Arc<Access>,
     quota: Arc<Quota>,
 }
 
 impl Server {
-    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway) -> Self {
-        Server { engine, gateway, quota: Arc::default() }
+    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway, access: Arc<Access>) -> Self {
+        Server { engine, gateway, access, quota: Arc::default() }
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -52,9 +55,10 @@ impl Server {
         self.quota.enter(machine)
     }
 
-    /// Serves one client until it hangs up.
+    /// Serves one client until it hangs up, or is not known any more.
     pub(crate) async fn serve(
         &self,
+        identity: Identity,
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
         place: Option<quota::Place>,
@@ -62,6 +66,8 @@ impl Server {
         let outbox = Arc::new(Outbox::default());
         let mut connection = Connection {
             engine: &self.engine,
+            identity,
+            readings: self.access.readings(),
             quota: &self.quota,
             gateway: &self.gateway,
             outbox: Arc::clone(&outbox),
@@ -80,6 +86,10 @@ impl Server {
 /// One client.
 struct Connection<'a> {
     engine: &'a Arc<Engine>,
+    /// Who it is.
+    identity: Identity,
+    /// Tells when it may not be known any more.
+    readings: watch::Receiver<u64>,
     quota: &'a Quota,
     gateway: &'a Gateway,
     outbox: Arc<Outbox>,
@@ -140,6 +150,13 @@ impl Connection<'_> {
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
+                Ok(()) = self.readings.changed() => {
+                    if !self.identity.is_known() {
+                        // Its session ends as that of a client that is cut off: no lock is anybody
+                        // else's before this client knows.
+                        return Err(io::Error::other(Denied::UnknownToken));
+                    }
+                }
                 () = at(limit) => return Err(too_slow()),
                 () = makes_way(self.place.as_ref()) => {
                     return Err(io::Error::other("it makes way for others"));
@@ -183,7 +200,31 @@ impl Connection<'_> {
         Ok(taken > 0)
     }
 
-    fn answer(&mut self, message: ClientMessage) {
+    fn answer(&mut self, mut message: ClientMessage) {
+        permission::fill_in_owner(&self.identity, &mut message);
+        match permission::check(&self.identity, &message) {
+            Ok(()) => self.do_as_asked(message),
+            Err(why) => self.deny(&message, why),
+        }
+    }
+
+    /// Says why something is not done.
+    fn deny(&self, message: &ClientMessage, why: Denied) {
+        tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        let why = Refusal::Denied(why.to_string());
+        self.outbox.push(match message {
+            ClientMessage::AcquireDurable { request, .. }
+            | ClientMessage::Unlock { request, .. } => {
+                ServerMessage::Durable { request: *request, result: Err(why) }
+            }
+            ClientMessage::Acquire { request, .. } => {
+                ServerMessage::Refused { request: *request, why }
+            }
+            _ => ServerMessage::Refused { request: 0, why },
+        });
+    }
+
+    fn do_as_asked(&mut self, message: ClientMessage) {
         let engine = self.engine;
         match (message, self.owner) {
             (ClientMessage::Open { who, ttl }, None) => {
@@ -316,18 +357,17 @@ impl Connection<'_> {
 
     /// Asks for a page, when it is this client's turn.
     fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let gateway = self.gateway.clone();
+        let (gateway, identity) = (self.gateway.clone(), self.identity.clone());
         let (mut tell, page) = oneshot::channel();
         tokio::spawn(async move {
-            tokio::select! {
-                biased;
-                () = tell.closed() => {}
-                made = gateway.page(query) => {
-                    if let Ok(page) = made {
-                        // The client may be gone.
-                        tell.send(page).ok();
-                    }
-                }
+            let make = |query| async { gateway.page(query).await.ok() };
+            let made = tokio::select! {
+                made = identity.visible(query, make) => made,
+                // The client is gone.
+                () = tell.closed() => return,
+            };
+            if let Some(page) = made {
+                tell.send(page).ok();
             }
         });
         page

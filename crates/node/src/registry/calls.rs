@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use catraca_client::handshake::{self, Caller};
+use catraca_client::handshake::{self, Caller, Proof};
 use catraca_registry::Embedded;
 use catraca_registry::embedded::{CallError, Calling, LONGEST_MESSAGE, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -205,7 +205,7 @@ impl Connection {
 async fn connect(address: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
     prepare(&stream)?;
-    let greeted = handshake::greet(&mut stream, Caller::Registry).await;
+    let greeted = handshake::greet(&mut stream, Caller::Registry, &Proof::default()).await;
     greeted.map_err(|error| io::Error::other(error.to_string()))?;
     Ok(stream)
 }
