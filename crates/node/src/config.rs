@@ -1,5 +1,6 @@
 //! How a node is told what to be: by flags, by a file, or by a program.
 
+mod audit;
 mod file;
 mod http;
 mod security;
@@ -14,6 +15,7 @@ use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, Vie
 
 pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
+pub use audit::AuditConfig;
 
 pub use http::HttpConfig;
 
@@ -85,6 +87,8 @@ pub struct Config {
     pub may_register: bool,
     /// Where and how HTTP is served.
     pub http: HttpConfig,
+    /// Where it writes down who holds what and who administers what.
+    pub audit: AuditConfig,
     /// Who may use it.
     pub security: SecurityConfig,
 }
@@ -240,6 +244,7 @@ impl Config {
             drain: USUAL_DRAIN,
             may_register: false,
             http: HttpConfig::default(),
+            audit: AuditConfig::default(),
             security: SecurityConfig::default(),
         }
     }
@@ -331,6 +336,9 @@ impl Config {
         }
         if !LEASE_RANGE.contains(&self.lease) {
             return Err(ConfigError::Lease(self.lease));
+        }
+        if let Some((key, given, least, most)) = self.audit.fault() {
+            return Err(ConfigError::Range { key, given, least, most });
         }
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {

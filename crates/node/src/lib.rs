@@ -10,6 +10,8 @@
 //! processes).
 mod acceptor;
 mod access;
+mod audit;
+mod calendar;
 mod changes;
 mod config;
 mod dialer;
@@ -34,6 +36,7 @@ mod tls;
 mod transport;
 mod wire;
 
+pub use calendar::rfc3339;
 pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_client::tls::TlsError;
@@ -46,7 +49,7 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
     SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::acceptor::Acceptor;
 use crate::access::{Access, TokenError};
+use crate::audit::Audit;
 use crate::changes;
 use crate::config::{Config, ConfigError, SecurityConfig};
 use crate::dialer::Dialer;
@@ -47,6 +48,14 @@ pub enum StartError {
     /// Its registry cannot be used.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// Its audit log cannot be written.
+    #[error("cannot write the audit log {}: {}", .path.display(), plain(.reason))]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
     /// Its tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -191,7 +200,11 @@ impl Node {
         }
         let Config { turns, most_locks, drain, .. } = config;
         let limits = Limits { turns, most_locks, drain };
-        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits);
+        let audit = Audit::open(&config.audit, &me).map_err(|reason| {
+            let path = config.audit.file.clone().unwrap_or_default();
+            StartError::Audit { path, reason }
+        })?;
+        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits, audit);
         #[cfg(feature = "mutants")]
         engine.break_rule();
         let engine = Arc::new(engine);
@@ -334,6 +347,13 @@ impl Node {
         }
     }
 
+    /// Opens the audit log anew, by its name: whoever rotates logs has moved the file away.
+    pub fn reopen_logs(&self) {
+        if let Some(audit) = self.engine.audit() {
+            audit.reopen();
+        }
+    }
+
     /// Stops the node: it leaves its group in order, and gives its directory back.
     pub fn stop(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(self.stop_here())
@@ -363,6 +383,15 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+        changes::pass_on_now(&self.engine);
+        let engine = Arc::clone(&self.engine);
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(audit) = engine.audit() {
+                audit.finish();
+            }
+        });
+        // A disk that does not answer must not keep a node from ending.
+        let _ = tokio::time::timeout(FAREWELL, written).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! `catraca node`: a member of a group that grants locks.
 
 mod http;
+mod operations;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -77,6 +78,8 @@ pub(crate) struct Arguments {
     algorithm: Option<String>,
     #[command(flatten)]
     http: HttpArguments,
+    #[command(flatten)]
+    operations: operations::Arguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -97,7 +100,8 @@ Examples:
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
-        log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        let level = if self.verbose { Level::DEBUG } else { Level::INFO };
+        log::install(level, self.operations.log_format);
         if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
@@ -142,6 +146,7 @@ impl Arguments {
         config.drain = self.drain.unwrap_or(config.drain);
         self.http.add_to(&mut config.http);
         config.registry = self.registry_place(&config)?;
+        config.audit = self.operations.audit(config.audit);
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
                 Err(error.into())

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::http::HttpEntry;
+use super::audit::{AuditConfig, KEEP, MAX_BYTES};
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -58,6 +59,7 @@ struct File {
     registry: Option<Spanned<String>>,
     #[serde(default)]
     http: HttpEntry,
+    audit: Option<Spanned<AuditConfig>>,
 }
 
 impl File {
@@ -98,6 +100,9 @@ impl File {
         if let Some(given) = &self.drain {
             config.drain = Duration::try_from_secs_f64(*given.as_ref()).unwrap_or(Duration::MAX);
             in_range("drain", config.drain.as_secs(), 0..=3600)?;
+        }
+        if let Some(given) = &self.audit {
+            config.audit = given.as_ref().clone();
         }
         config.registry = match (&self.data, &self.registry) {
             (None, None) => config.registry,
@@ -163,6 +168,9 @@ impl File {
             }
             ConfigError::Range { key: TURN_ROUNDS, .. } => {
                 self.turn_rounds.as_ref().map(|given| given.span().start)
+            }
+            ConfigError::Range { key: MAX_BYTES | KEEP, .. } => {
+                self.audit.as_ref().map(|given| given.span().start)
             }
             ConfigError::Range { key: "locks", .. } => {
                 self.most_locks.as_ref().map(|given| given.span().start)

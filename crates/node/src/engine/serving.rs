@@ -16,6 +16,7 @@ use catraca_group::{
 
 use super::parts::Parts;
 use super::{Engine, Peers, Serving};
+use crate::audit::Record;
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -130,6 +131,7 @@ impl Engine {
                 let cause = past.map_or("", |past| past.cause.as_str());
                 tracing::info!(epoch, %members, "a view begins: {cause}");
                 serving.seats = self.links.present();
+                self.record_view(&serving.view, &view);
                 serving.view = view;
                 *sent_to = u64::MAX;
                 self.is_excluded.store(false, Ordering::SeqCst);
@@ -160,6 +162,13 @@ impl Engine {
             Output::Lost(id) => {
                 hold(&self.programs).entry(id).or_default().is_lost = true;
                 self.losses.notify_waiters();
+            }
+            Output::LostAt(place) => self.lose_at(place),
+            Output::Obeyed(asker, result) => self.askers.tell_obeyed(asker, result),
+            Output::Kicked(by) => {
+                tracing::warn!(%by, "this node was told to leave the view at once");
+                let (epoch, identity) = (epoch.0, Some(by));
+                self.record(Record { epoch, what: "kicked", identity, ..Record::default() });
             }
             Output::Page(asker, page) => self.askers.tell_page(asker, page),
             Output::Ready => {
