@@ -51,7 +51,7 @@ fn clock() -> String {
 }
 
 /// The second after so many others since 1970, as `2026-11-17T20:56:03`.
-fn date_and_time(seconds: u64) -> String {
+pub(crate) fn date_and_time(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March here, so that a leap day is the last of its year; eras of 400 years have
     // the same number of days. 719,468 days lie between the first of March of year 0 and 1970.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -104,6 +105,7 @@ pub struct Node {
     pub(crate) engine: Arc<Engine>,
     pub(crate) protection: Protection,
     address: SocketAddr,
+    socket: Option<PathBuf>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -147,7 +149,7 @@ impl Node {
             return Err(StartError::Insecure(address));
         }
         let protection = Protection::new(&config.security)?;
-        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
+        let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
@@ -178,6 +180,7 @@ impl Node {
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];
+        let socket_path = socket.as_ref().map(|socket| socket.path().to_path_buf());
         if let Some(socket) = socket {
             tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
         }
@@ -208,12 +211,25 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, protection, address, opened: Some(opened), calls, tasks })
+        Ok(Node {
+            engine,
+            protection,
+            address,
+            socket: socket_path,
+            opened: Some(opened),
+            calls,
+            tasks,
+        })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where users of this machine find the node, as a Unix socket, if it has one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
     }
 
     /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
@@ -338,6 +354,18 @@ impl Protection {
         tokens?;
         tls?;
         Ok(own?)
+    }
+}
+
+/// The socket for users of this machine, if there is to be one.
+fn user_socket(config: &SecurityConfig) -> Result<Option<Socket>, SocketError> {
+    let Some(path) = &config.socket else { return Ok(None) };
+    match Socket::bind(path) {
+        Err(error) if config.may_lack_socket => {
+            tracing::warn!(%error, "goes on without a socket for users of this machine");
+            Ok(None)
+        }
+        bound => bound.map(Some),
     }
 }
 

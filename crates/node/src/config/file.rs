@@ -9,6 +9,7 @@ use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::security::SecurityEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -55,6 +56,7 @@ struct File {
     drain: Option<Spanned<f64>>,
     data: Option<Spanned<String>>,
     registry: Option<Spanned<String>>,
+    security: Option<Spanned<SecurityEntry>>,
 }
 
 impl File {
@@ -102,6 +104,9 @@ impl File {
             (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
+        if let Some(entry) = &self.security {
+            config.security = entry.as_ref().config()?;
+        }
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -126,6 +131,9 @@ impl File {
             ConfigError::Lease(_) => self.lease.as_ref().map(|it| it.span().start),
             ConfigError::Unnamed => self.detector.as_ref().map(|it| it.span().start),
             ConfigError::TwoRegistries => start(&self.registry),
+            ConfigError::Incomplete | ConfigError::NoAuthority | ConfigError::Uncertifiable(_) => {
+                self.security.as_ref().map(|it| it.span().start)
+            }
             ConfigError::Address(text)
                 if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
             {
