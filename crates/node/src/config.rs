@@ -203,6 +203,19 @@ pub enum ConfigError {
         most = LEASE_RANGE.end()
     )]
     Lease(Duration),
+    /// TLS with a part of what it needs.
+    #[error("TLS takes a certificate and its key: say both, or neither and no authority")]
+    Incomplete,
+    /// Members that could not know each other.
+    #[error(
+        "a group of several members that uses TLS needs an authority, by whose certificates they know each other: say which"
+    )]
+    NoAuthority,
+    /// A member whose name no certificate can have.
+    #[error(
+        "no certificate can be for a member called '{0}': where members have certificates, the last part of a name has a letter, and '-' and '.' stand between others"
+    )]
+    Uncertifiable(String),
     /// Both a directory and an etcd.
     #[error(
         "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
@@ -340,6 +353,7 @@ impl Config {
         if let Some((key, given, least, most)) = self.audit.fault() {
             return Err(ConfigError::Range { key, given, least, most });
         }
+        self.security.check(&members)?;
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {
             pattern: view.namespaces[namespace].pattern.clone(),
@@ -537,6 +551,18 @@ mod tests {
                 "line 1: ack-timeout is 0, but is a time",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
+            ("\n[security]\ntls-cert='x'", "line 2: TLS takes a certificate and its key"),
+            ("\n[security]\ntls-ca='x'", "line 2: TLS takes a certificate and its key"),
+            ("[security]\ntokns='x'", "line 2: unknown field `tokns`"),
+            ("[security]\nsocket-role='king'", "line 2: unknown variant `king`"),
+            (
+                "name='a'\n[members]\na='h:1'\nb='h:2'\n[security]\ntls-cert='x'\ntls-key='y'",
+                "line 5: a group of several members that uses TLS needs an authority",
+            ),
+            (
+                "[members]\n1='h:1'\n[security]\ntls-cert='x'\ntls-key='y'\ntls-ca='z'",
+                "line 3: no certificate can be for a member called '1'",
+            ),
         ];
         for (text, expected) in cases {
             let error = error(text);

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -132,6 +132,7 @@ pub struct Node {
     pub(crate) protection: Protection,
     address: SocketAddr,
     http: Option<http::Serving>,
+    socket: Option<PathBuf>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -184,7 +185,7 @@ impl Node {
             return Err(StartError::Insecure(address));
         }
         let protection = Protection::new(&config.security)?;
-        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
+        let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
@@ -222,6 +223,7 @@ impl Node {
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];
+        let socket_path = socket.as_ref().map(|socket| socket.path().to_path_buf());
         if let Some(socket) = socket {
             tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
         }
@@ -253,7 +255,17 @@ impl Node {
         tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })
+        Ok(Node {
+            engine,
+            gateway,
+            protection,
+            address,
+            socket: socket_path,
+            http,
+            opened: Some(opened),
+            calls,
+            tasks,
+        })
     }
 
     /// Where the node listens.
@@ -264,6 +276,11 @@ impl Node {
     /// Where HTTP is served, if it is.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(|http| http.address)
+    }
+
+    /// Where users of this machine find the node, as a Unix socket, if it has one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
     }
 
     /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
@@ -417,6 +434,18 @@ impl Protection {
         tokens?;
         tls?;
         Ok(own?)
+    }
+}
+
+/// The socket for users of this machine, if there is to be one.
+fn user_socket(config: &SecurityConfig) -> Result<Option<Socket>, SocketError> {
+    let Some(path) = &config.socket else { return Ok(None) };
+    match Socket::bind(path) {
+        Err(error) if config.may_lack_socket => {
+            tracing::warn!(%error, "goes on without a socket for users of this machine");
+            Ok(None)
+        }
+        bound => bound.map(Some),
     }
 }
 
