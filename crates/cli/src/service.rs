@@ -58,7 +58,7 @@ fn flag(why: &Refusal) -> Option<&'static str> {
         | Refusal::Seats { .. }
         | Refusal::OtherPermits { .. }
         | Refusal::SetOfSemaphores => Some("--permits"),
-        Refusal::Ttl(_) | Refusal::LongTtl { .. } => Some("--ttl"),
+        Refusal::Ttl { .. } | Refusal::LongTtl { .. } => Some("--ttl"),
         _ => None,
     }
 }

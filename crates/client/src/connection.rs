@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use catraca_group::{Page, Query, SessionId, Status, Wait, Who};
+use catraca_group::{Page, Query, Refusal, SessionId, Status, Wait, Who};
 
+use crate::credentials::Credentials;
 use crate::error::ClientError;
 use crate::frame;
-use crate::handshake::{self, Caller, Greeting, HandshakeError};
+use crate::handshake::{self, Caller, Greeting, HandshakeError, Proof};
+use crate::nodes::Nodes;
+use crate::place;
 use crate::protocol::{ClientMessage, Description, Over, RosterChange, ServerMessage};
+use crate::stream::{Reader, Stream, Writer};
+use crate::tls;
 
 /// A node answers the first message in this time, or is taken for something else.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -24,7 +28,10 @@ const CHANGING: Duration = Duration::from_secs(15);
 /// A connection to a node.
 pub struct Connection {
     address: String,
-    stream: TcpStream,
+    reader: Reader,
+    writer: Writer,
+    /// Whether something was written that may not have left yet.
+    is_unflushed: bool,
     /// What has come and was not taken yet.
     incoming: Vec<u8>,
     /// What is still to be sent.
@@ -33,35 +40,58 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the node at `address`.
+    /// Connects to the node at `address`, and shows nothing of itself.
     pub async fn open(address: &str) -> Result<Self, ClientError> {
+        Self::open_with(address, &Credentials::default()).await
+    }
+
+    /// Connects to the node at `address`.
+    pub async fn open_with(address: &str, credentials: &Credentials) -> Result<Self, ClientError> {
         let unreachable = |reason| ClientError::Unreachable {
             address: address.to_string(),
             reason: Arc::new(reason),
         };
-        let connecting = tokio::time::timeout(ANSWER_TIME, TcpStream::connect(address));
+        let connecting = tokio::time::timeout(ANSWER_TIME, place::connect(address, credentials));
         let stream = connecting.await.map_err(|_| unreachable(io::ErrorKind::TimedOut.into()))?;
-        let mut stream = stream.map_err(unreachable)?;
-        stream.set_nodelay(true)?;
-        let greeting = tokio::time::timeout(ANSWER_TIME, greet(&mut stream)).await;
+        let untrusted = |why| ClientError::Untrusted { address: address.to_string(), why };
+        let mut stream = stream.map_err(|reason| match tls::complaint(&reason) {
+            Some(why) => untrusted(why),
+            None => unreachable(reason),
+        })?;
+        let greeting =
+            tokio::time::timeout(ANSWER_TIME, greet(&mut stream, &credentials.proof())).await;
         let address = address.to_string();
         match greeting.unwrap_or(Err(HandshakeError::Silence)) {
             Ok(incarnation) => {
                 let (incoming, outgoing) = (Vec::new(), Vec::new());
-                Ok(Connection { address, stream, incoming, outgoing, incarnation })
+                let ((reader, writer), is_unflushed) = (stream.into_split(), false);
+                Ok(Connection {
+                    address,
+                    reader,
+                    writer,
+                    is_unflushed,
+                    incoming,
+                    outgoing,
+                    incarnation,
+                })
             }
             Err(HandshakeError::Silence) => Err(ClientError::Silent { address }),
-            Err(HandshakeError::Io(error)) => Err(error.into()),
+            Err(HandshakeError::Io(error)) => match tls::complaint(&error) {
+                Some(why) => Err(untrusted(why)),
+                None => Err(error.into()),
+            },
             Err(HandshakeError::Refused(why)) => Err(ClientError::Turned { address, why }),
+            Err(HandshakeError::Denied(why)) => Err(Refusal::Denied(why).into()),
             Err(error) => Err(ClientError::Stranger { address, reason: error.to_string() }),
         }
     }
 
-    /// Connects to the first of `addresses` at which a node answers.
-    pub async fn open_any(addresses: &[String]) -> Result<Self, ClientError> {
+    /// Connects to the first of `nodes` that answers.
+    pub async fn open_any(nodes: impl Into<Nodes>) -> Result<Self, ClientError> {
+        let nodes = nodes.into();
         let mut errors = Vec::new();
-        for address in addresses {
-            match Self::open(address).await {
+        for address in &nodes.addresses {
+            match Self::open_with(address, &nodes.credentials).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => errors.push(error),
             }
@@ -156,6 +186,7 @@ impl Connection {
             loop {
                 match self.receive().await? {
                     ServerMessage::Status(status) => return Ok(*status),
+                    ServerMessage::Refused { request: 0, why } => return Err(why.into()),
                     ServerMessage::Over(why) => return Err(ClientError::Over(why)),
                     _ => {}
                 }
@@ -172,6 +203,7 @@ impl Connection {
             self.send(&ClientMessage::Describe).await?;
             match self.receive().await? {
                 ServerMessage::Description(description) => Ok(*description),
+                ServerMessage::Refused { why, .. } => Err(why.into()),
                 ServerMessage::Over(why) => Err(ClientError::Over(why)),
                 _ => Err(ClientError::Over(Over::Protocol)),
             }
@@ -202,6 +234,7 @@ impl Connection {
             self.send(&message).await?;
             match self.receive().await? {
                 ServerMessage::Done(done) => Ok(done),
+                ServerMessage::Refused { why, .. } => Err(why.into()),
                 ServerMessage::Over(why) => Err(ClientError::Over(why)),
                 _ => Err(ClientError::Over(Over::Protocol)),
             }
@@ -223,8 +256,9 @@ impl Connection {
     /// Sends one message, after those that were [queued](Self::queue).
     pub async fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         self.queue(message)?;
-        self.stream.write_all(&self.outgoing).await?;
+        self.writer.write_all(&self.outgoing).await?;
         self.outgoing.clear();
+        self.writer.flush().await?;
         Ok(())
     }
 
@@ -241,18 +275,23 @@ impl Connection {
             if let Some(message) = self.take()? {
                 return Ok(message);
             }
-            let (mut reader, mut writer) = self.stream.split();
+            let (reader, writer) = (&mut self.reader, &mut self.writer);
+            let has_more = self.is_unflushed || !self.outgoing.is_empty();
             tokio::select! {
                 read = reader.read_buf(&mut self.incoming) => {
                     if read? == 0 {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                     }
                 }
-                written = writer.write(&self.outgoing), if !self.outgoing.is_empty() => {
-                    match written {
-                        Ok(written) => drop(self.outgoing.drain(..written)),
-                        // What the node has said before it hung up can still be read.
-                        Err(_) => self.outgoing.clear(),
+                written = advance(writer, &self.outgoing), if has_more => match written {
+                    Ok(written) => {
+                        self.outgoing.drain(..written);
+                        self.is_unflushed = written > 0;
+                    }
+                    // What the node has said before it hung up can still be read.
+                    Err(_) => {
+                        self.outgoing.clear();
+                        self.is_unflushed = false;
                     }
                 }
             }
@@ -271,11 +310,20 @@ impl Connection {
     }
 }
 
+/// Writes some of `bytes`; where there are none, sees to it that all before them leaves.
+async fn advance(writer: &mut Writer, bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return writer.flush().await.map(|()| 0);
+    }
+    writer.write(bytes).await
+}
+
 /// Says hello. Returns which run of the node answers.
-async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
-    handshake::greet(stream, Caller::Client).await?;
+async fn greet(stream: &mut Stream, proof: &Proof) -> Result<u64, HandshakeError> {
+    handshake::greet(stream, Caller::Client, proof).await?;
     match handshake::hear(stream).await? {
         Greeting::Welcome { incarnation } => Ok(incarnation),
         Greeting::Refused(why) => Err(HandshakeError::Refused(why)),
+        Greeting::Denied(why) => Err(HandshakeError::Denied(why)),
     }
 }

@@ -184,7 +184,7 @@ impl Driver {
     }
 
     fn address(&self) -> String {
-        self.settings.addresses[self.place].clone()
+        self.settings.nodes.addresses[self.place].clone()
     }
 
     fn answer(&mut self) {
@@ -261,7 +261,7 @@ impl Driver {
     /// Whether a node that nobody listens at is left for another one. Whoever holds something stays:
     /// it is held until the lease has run out.
     fn may_leave(&self) -> bool {
-        !self.session.holds() && self.settings.addresses.len() > 1
+        !self.session.holds() && self.settings.nodes.addresses.len() > 1
     }
 
     fn hear(&mut self, message: ServerMessage) {

@@ -37,6 +37,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod time;
+mod timed;
 mod turns;
 mod view;
 mod wait;
@@ -78,8 +79,12 @@ pub use status::{
     Status,
 };
 pub use time::Time;
+pub use timed::{
+    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedHold,
+    Which,
+};
 pub use turns::Turns;
 pub use view::{
-    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
+    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View, fits,
 };
 pub use wait::Wait;

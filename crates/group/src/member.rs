@@ -12,7 +12,7 @@ use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
 use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
-use crate::durable::{AcquireDurable, Unlock};
+use crate::durable::{AcquireDurable, HoldId, Unlock};
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
@@ -24,6 +24,7 @@ use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
 use crate::time::Time;
+use crate::timed::{AcquireTimed, Operation, Which};
 use crate::turns::Turns;
 use crate::view::View;
 
@@ -74,6 +75,12 @@ pub enum Input<'a> {
     CancelDurable(u64),
     /// Somebody releases a durable hold.
     Unlock(u64, Unlock),
+    /// Somebody asks for a timed hold.
+    AcquireTimed(u64, AcquireTimed),
+    /// Nobody waits for this timed hold any more.
+    CancelTimed(HoldId),
+    /// Somebody wants something done with a timed hold.
+    Timed(u64, Which, Operation),
     /// These keys of the registry were written or deleted, at these revisions.
     HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
@@ -178,6 +185,11 @@ impl WholeMember {
             }
             Input::CancelDurable(asker) => service.cancel_durable(asker, host, out),
             Input::Unlock(asker, unlock) => service.unlock(asker, unlock, host, out),
+            Input::AcquireTimed(asker, asked) => service.acquire_timed(asker, asked, host, out),
+            Input::CancelTimed(id) => service.cancel_timed(id, host, out),
+            Input::Timed(asker, which, operation) => {
+                service.timed(asker, which, operation, host, out);
+            }
             Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
         }

@@ -16,6 +16,7 @@ mod group;
 mod looking;
 mod sessions;
 mod telling;
+mod timed;
 mod unlocking;
 mod views;
 
@@ -41,6 +42,7 @@ use crate::request::{Hold, Origin, Request, RequestId, State};
 use crate::session::{Over, Session, SessionId, Who};
 use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
+use crate::timed::TimedHold;
 use crate::view::View;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
@@ -116,8 +118,11 @@ pub enum Output {
     Settled(RequestId, Result<Vec<u64>, Refusal>),
     /// A durable hold that this asker has asked for is granted and written, or not.
     Durable(u64, Result<Box<DurableHold>, Refusal>),
-    /// A durable hold that this asker wanted to be released is, or not.
+    /// A durable hold that this asker wanted to be released is, or not; or it is as this asker wanted to know.
     Unlocked(u64, Result<Box<DurableHold>, Refusal>),
+    /// A timed hold that this asker has asked for is granted; or that it has asked about is like this, or
+    /// was when it was released; or not.
+    Timed(u64, Result<Box<TimedHold>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
     /// The page that somebody of this member has asked for.
@@ -175,6 +180,8 @@ enum Asking {
     IsHeld(RequestId),
     /// For somebody who wants a list.
     List(telling::Gathering),
+    /// For somebody who wants something done with a timed hold.
+    Timed(timed::Errand),
 }
 
 /// All that a member decides beside its locks.
@@ -197,6 +204,7 @@ pub struct Service {
     last_request: u64,
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
+    timed: timed::Timed,
     /// Of a member whose group changes.
     views: Option<views::Views>,
 }
@@ -221,6 +229,7 @@ impl Service {
             last_request: 0,
             questions: BTreeMap::new(),
             last_question: 0,
+            timed: timed::Timed::default(),
             views: None,
             view,
         }
@@ -296,8 +305,10 @@ impl Service {
     /// not passed on: whoever holds it has yet to notice.
     pub fn stop(&mut self, out: &mut Vec<Output>) {
         self.phase = Phase::Stopped;
-        for (owner, _) in core::mem::take(&mut self.sessions) {
-            out.push(Output::Notice(owner, Notice::Over(Over::Stopping)));
+        for (owner, session) in core::mem::take(&mut self.sessions) {
+            if session.timed.is_none() {
+                out.push(Output::Notice(owner, Notice::Over(Over::Stopping)));
+            }
         }
         for (id, request) in &self.requests {
             if request.origin == Origin::Program {
@@ -308,6 +319,7 @@ impl Service {
             }
         }
         self.leave_unanswered(out);
+        self.leave_timed_unanswered(out);
     }
 }
 
@@ -318,6 +330,7 @@ impl Hash for Service {
         self.peers.hash(hasher);
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
+        self.timed.hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
             (views, self.view.me, &self.view.members).hash(hasher);
@@ -328,7 +341,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) => None,
+                Asking::List(_) | Asking::Timed(_) => None,
             };
             (number, request).hash(hasher);
         }

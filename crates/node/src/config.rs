@@ -1,6 +1,8 @@
 //! How a node is told what to be: by flags, by a file, or by a program.
 
 mod file;
+mod http;
+mod security;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,7 +12,10 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
+
+pub use http::HttpConfig;
 
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
@@ -78,6 +83,10 @@ pub struct Config {
     pub drain: Duration,
     /// Whether this member may join a group whose members have not been told of it.
     pub may_register: bool,
+    /// Where and how HTTP is served.
+    pub http: HttpConfig,
+    /// Who may use it.
+    pub security: SecurityConfig,
 }
 
 /// Why a configuration describes no node.
@@ -230,6 +239,8 @@ impl Config {
             lease: Lease::USUAL.ttl,
             drain: USUAL_DRAIN,
             may_register: false,
+            http: HttpConfig::default(),
+            security: SecurityConfig::default(),
         }
     }
 
@@ -351,6 +362,7 @@ impl Config {
         if let Some(listen) = self.listen.as_ref().filter(|listen| !is_address(listen)) {
             return Err(ConfigError::Address(listen.clone()));
         }
+        self.http.check()?;
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
@@ -458,6 +470,8 @@ mod tests {
             ("[members]\n'a b'='127.0.0.1:1'", "line 2: 'a b' is no name for a member"),
             ("[members]\na='127.0.0.1'", "'127.0.0.1' is no address"),
             ("\nlisten='7800'", "line 2: '7800' is no address"),
+            ("[http]\nlisten='8080'", "line 2: '8080' is no address"),
+            ("[http]\nport=1", "line 2: unknown field `port`"),
             ("[members]\na={address='h:1',cluster='x y'}", "line 2: 'x y' is no label"),
             ("[members]\na=3", "an address, or a table"),
             ("[members]\n", "a group needs at least one member"),

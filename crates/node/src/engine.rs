@@ -6,6 +6,8 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
+mod askers;
+mod asking;
 mod links;
 mod parts;
 mod programs;
@@ -21,13 +23,14 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
-    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Readiness,
+    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, PeerMessage, Place, Progress, Readiness,
     Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer, Turns, View,
     Who,
 };
 use catraca_registry::{Registry, Txn};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
+use self::askers::Askers;
 use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
@@ -88,12 +91,8 @@ pub(crate) struct Engine {
     programs: Mutex<HashMap<RequestId, Program>>,
     /// Where the notices of sessions go.
     outboxes: Mutex<HashMap<Owner, Arc<Outbox>>>,
-    /// Who waits for a page.
-    pages: Mutex<HashMap<u64, oneshot::Sender<Page>>>,
-    last_page: AtomicU64,
-    /// Where it is told what has come of requests for durable holds, and under which number.
-    durables: Mutex<HashMap<u64, (Arc<Outbox>, u32)>>,
-    last_durable: AtomicU64,
+    /// Who waits for pages, durable holds and timed holds.
+    askers: Askers,
     anomalies: AtomicU64,
     /// The members to whom a release is on its way that may wait for a request, one bit each.
     departing: AtomicU64,
@@ -165,10 +164,7 @@ impl Engine {
             room: AtomicUsize::new(limits.most_locks),
             programs: Mutex::default(),
             outboxes: Mutex::default(),
-            pages: Mutex::default(),
-            last_page: AtomicU64::new(0),
-            durables: Mutex::default(),
-            last_durable: AtomicU64::new(0),
+            askers: Askers::default(),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
             is_ready: AtomicBool::new(false),
@@ -447,6 +443,7 @@ impl Engine {
     pub(crate) fn stop(&self) -> Vec<Arc<Outbox>> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
+        self.askers.close();
         let registry = hold(&self.registry).take();
         drop(registry);
         self.losses.notify_waiters();

@@ -2,22 +2,31 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::clock;
 use catraca_client::system::plain;
+use catraca_client::tls::TlsError;
 use catraca_group::{Leaving, Member, Page, Query, Refusal, Status};
 use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, ConfigError};
+use crate::acceptor::Acceptor;
+use crate::access::{Access, TokenError};
+use crate::config::{Config, ConfigError, SecurityConfig};
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Limits};
+use crate::gateway::Gateway;
+use crate::http;
 use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::socket::{Socket, SocketError};
+use crate::tls::Tls;
 use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
@@ -36,6 +45,20 @@ pub enum StartError {
     /// Its registry cannot be used.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// Its tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Users of its machine cannot find it.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// Others reach it, and nobody asks them who they are.
+    #[error(
+        "other machines reach {0}, and nobody asks them who they are: give the node a file of tokens, or certificates and the authority that its clients have theirs from; or tell it that being insecure is wanted"
+    )]
+    Insecure(SocketAddr),
     /// Its address is taken, or not of this machine.
     #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
@@ -44,6 +67,29 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
+    /// The directory for the state of Terraform cannot be used.
+    #[error(
+        "cannot keep states in '{}': {}; choose a directory that this user may write to",
+        .folder.display(),
+        plain(.reason)
+    )]
+    Folder {
+        /// The directory.
+        folder: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+}
+
+/// Why a node goes on with tokens or certificates that it has read before.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 fn remedy(reason: &io::Error) -> &'static str {
@@ -71,7 +117,10 @@ fn remedy(reason: &io::Error) -> &'static str {
 /// ```
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
+    gateway: Gateway,
+    pub(crate) protection: Protection,
     address: SocketAddr,
+    http: Option<http::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -111,11 +160,16 @@ impl Node {
         let address = listener
             .local_addr()
             .map_err(|reason| StartError::Listen { address: listen(), reason })?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
+        let protection = Protection::new(&config.security)?;
+        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
         }
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(Arc::clone(&protection.dialer)));
         calls.addresses.learn(settings.roster.iter().map(place));
         let me = settings.member.name.clone();
         let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
@@ -130,10 +184,23 @@ impl Node {
         #[cfg(feature = "mutants")]
         engine.break_rule();
         let engine = Arc::new(engine);
-        let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
-        let server = Arc::new(Server::new(Arc::clone(&engine)));
+        let transport = Transport {
+            engine: Arc::clone(&engine),
+            calls: Arc::clone(&calls),
+            acceptor: protection.acceptor.clone(),
+            dialer: Arc::clone(&protection.dialer),
+        };
+        let access = Arc::clone(&protection.acceptor.access);
+        let gateway = Gateway::new(Arc::clone(&engine));
+        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
+        let api = http::Api::new(gateway.clone(), &protection.acceptor.access, server.quota());
+        let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
-        let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
+        let answering = transport.clone().answer(listener, Arc::clone(&server));
+        let mut tasks = vec![tokio::spawn(answering)];
+        if let Some(socket) = socket {
+            tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
+        }
         let opened = match registry {
             Some(registry) => Ok(Opened::of(registry)),
             None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
@@ -161,12 +228,23 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, address, opened: Some(opened), calls, tasks })
+        Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where HTTP is served, if it is.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|http| http.address)
+    }
+
+    /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
+    /// Connections go on, but those of tokens that are not there any more.
+    pub fn reload(&self) -> Result<(), ReloadError> {
+        self.protection.reload()
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -189,6 +267,12 @@ impl Node {
         Request::new(&self.engine, Names::One(name)).permits(permits)
     }
 
+    /// What interfaces ask the node for.
+    #[allow(dead_code, reason = "its users are the interfaces")]
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
     /// How the node and its links are doing.
     pub fn status(&self) -> Status {
         self.engine.status()
@@ -197,7 +281,7 @@ impl Node {
     /// A page of who holds and who waits.
     pub async fn locks(&self, query: Query) -> Page {
         // It is answered for as long as the node lives.
-        self.engine.list(query).await.unwrap_or_default()
+        self.gateway.page(query).await.unwrap_or_default()
     }
 
     /// Leaves the group in order, for this run: nothing is granted here any more, whoever is inside may
@@ -251,6 +335,9 @@ impl Node {
         };
         // Whoever does not listen will find out.
         let _ = tokio::time::timeout(FAREWELL, all_told).await;
+        if let Some(http) = self.http.take() {
+            http.stop().await;
+        }
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.
@@ -260,6 +347,31 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+    }
+}
+
+/// What protects a node.
+pub(crate) struct Protection {
+    pub(crate) acceptor: Acceptor,
+    dialer: Arc<Dialer>,
+}
+
+impl Protection {
+    fn new(config: &SecurityConfig) -> Result<Self, StartError> {
+        let access = Arc::new(Access::new(config)?);
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        let dialer = Arc::new(Dialer::new(config.own_token.as_deref(), tls.clone())?);
+        Ok(Protection { acceptor: Acceptor::new(access, tls), dialer })
+    }
+
+    /// All of it, whatever becomes of a part.
+    fn reload(&self) -> Result<(), ReloadError> {
+        let tokens = self.acceptor.access.reload();
+        let tls = self.acceptor.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        let own = self.dialer.reload();
+        tokens?;
+        tls?;
+        Ok(own?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! `catraca node`: a member of a group that grants locks.
 
+mod http;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use catraca_node::{
 use nix::sys::signal::Signal;
 use tracing::Level;
 
+use self::http::HttpArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
@@ -72,6 +75,8 @@ pub(crate) struct Arguments {
     /// The algorithm that guards all names; 'catraca algorithms' lists them.
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    #[command(flatten)]
+    http: HttpArguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -135,6 +140,7 @@ impl Arguments {
         }
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
+        self.http.add_to(&mut config.http);
         config.registry = self.registry_place(&config)?;
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
@@ -255,7 +261,7 @@ async fn serve(config: Config) -> Outcome {
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
         error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, node.address())?;
+    greet(&name, &group, members, &node)?;
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
@@ -295,7 +301,8 @@ fn tell(status: &Status) {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcome {
+fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
+    let address = node.address();
     let here = from_here(address).to_string();
     let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
     let what = match members {
@@ -308,6 +315,9 @@ fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcom
     writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
     writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
+    if let Some(http) = node.http_address() {
+        writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+    }
     out.flush()?;
     Ok(())
 }

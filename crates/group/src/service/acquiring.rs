@@ -105,6 +105,7 @@ impl Service {
                 self.forget_question(id);
                 match origin {
                     Origin::Durable(hold) => self.write_durable(hold, host, out),
+                    Origin::Timed(owner) => self.keep_timed(owner, host, out),
                     _ => out.extend(answer(origin, id, Ok(fences))),
                 }
             }
@@ -206,6 +207,7 @@ impl Service {
             }
             match request.origin {
                 Origin::Durable(hold) => self.refuse_durable(hold, why, out),
+                Origin::Timed(owner) => self.refuse_timed(owner, why, out),
                 origin => out.extend(answer(origin, id, Err(why))),
             }
         }
@@ -252,10 +254,11 @@ impl Service {
     }
 }
 
-/// What whoever made a request is told. Of durable holds the registry has to know first.
+/// What whoever made a request is told. Of durable holds the registry has to know first, and of timed holds
+/// there is more to tell.
 fn answer(origin: Origin, id: RequestId, result: Result<Vec<u64>, Refusal>) -> Option<Output> {
     match (origin, result) {
-        (Origin::Durable(_), _) => None,
+        (Origin::Durable(_) | Origin::Timed(_), _) => None,
         (Origin::Program, result) => Some(Output::Settled(id, result)),
         (Origin::Session(owner, request), Ok(fences)) => {
             Some(Output::Notice(owner, Notice::Granted { request, fences }))

@@ -23,7 +23,7 @@ impl Service {
         host: &mut dyn Host,
     ) -> Result<SessionId, Refusal> {
         if let Some(ttl) = ttl.filter(|ttl| !TTL_RANGE.contains(ttl)) {
-            return Err(Refusal::Ttl(ttl));
+            return Err(Refusal::Ttl { ttl, least: *TTL_RANGE.start() });
         }
         if self.phase == super::Phase::Stopped {
             return Err(Refusal::Stopped);
@@ -50,7 +50,9 @@ impl Service {
         out: &mut Vec<Output>,
     ) -> Result<Owner, Over> {
         let owner = Owner(id.number);
-        if self.sessions.get(&owner).is_none_or(|session| session.id != id) {
+        // A timed hold has no connection.
+        let is_it = |session: &Session| session.id == id && session.timed.is_none();
+        if !self.sessions.get(&owner).is_some_and(is_it) {
             return Err(Over::Unknown);
         }
         self.renew(owner, host)?;
@@ -122,7 +124,7 @@ impl Service {
 
     /// What the group gives away when it takes this member for crashed must not be used any more
     /// then, and the client finds out by its time to live.
-    fn check_ttl(&self, ttl: Duration, asked: &Acquire) -> Result<(), Refusal> {
+    pub(super) fn check_ttl(&self, ttl: Duration, asked: &Acquire) -> Result<(), Refusal> {
         let Some(detector) = &self.detector else { return Ok(()) };
         let most = detector.config.timeout;
         let view = &self.view;
@@ -182,10 +184,16 @@ impl Service {
     ) {
         let Some(session) = self.sessions.remove(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
+        let mut names = Vec::new();
         for id in session.requests.into_values() {
-            self.withdraw(id, host);
+            names.extend(self.withdraw(id, host).map(|request| request.names));
         }
-        self.forget_session(owner, host);
-        out.push(Output::Notice(owner, Notice::Over(why)));
+        match session.timed {
+            Some(id) => self.forget_timed(id, names.concat(), out),
+            None => {
+                self.forget_session(owner, host);
+                out.push(Output::Notice(owner, Notice::Over(why)));
+            }
+        }
     }
 }

@@ -35,6 +35,15 @@ impl Gathering {
         }
         self.waiting.is_empty()
     }
+
+    /// A member called `name` will not answer. Returns whether nobody will.
+    fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
+        let was_asked = self.waiting.remove(&member);
+        if was_asked {
+            self.page.silent(name.to_string());
+        }
+        was_asked && self.waiting.is_empty()
+    }
 }
 
 /// What a driver knows of a member beside the service.
@@ -85,8 +94,12 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(Asking::List(gathering)) = self.questions.remove(&number) else { return };
         host.set_timer(Timer::Question(number), None);
+        let gathering = match self.questions.remove(&number) {
+            Some(Asking::List(gathering)) => gathering,
+            Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(Asking::IsHeld(_)) | None => return,
+        };
         let Gathering { asker, mut page, waiting } = gathering;
         for member in waiting {
             page.silent(self.view.members[member].name.clone());
@@ -104,14 +117,12 @@ impl Service {
         let name = &self.view.members[member].name;
         let mut done = Vec::new();
         for (&number, asking) in &mut self.questions {
-            if let Asking::List(gathering) = asking
-                && gathering.waiting.remove(&member)
-            {
-                gathering.page.silent(name.clone());
-                if gathering.waiting.is_empty() {
-                    done.push(number);
-                }
-            }
+            let is_done = match asking {
+                Asking::List(gathering) => gathering.no_answer_from(member, name),
+                Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::IsHeld(_) => false,
+            };
+            done.extend(is_done.then_some(number));
         }
         for number in done {
             self.close_question(number, host, out);

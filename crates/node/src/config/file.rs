@@ -9,6 +9,7 @@ use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::http::HttpEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -55,6 +56,8 @@ struct File {
     drain: Option<Spanned<f64>>,
     data: Option<Spanned<String>>,
     registry: Option<Spanned<String>>,
+    #[serde(default)]
+    http: HttpEntry,
 }
 
 impl File {
@@ -102,6 +105,7 @@ impl File {
             (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
+        config.http = self.http.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -119,6 +123,9 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
+        if let Some(place) = self.http.place(error) {
+            return Some(place);
+        }
         match error {
             ConfigError::UnknownMember { name, .. } => start(&self.name)
                 .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),

@@ -100,6 +100,7 @@ impl Simulation<'_> {
             // Of groups that change, which are simulated elsewhere.
             Output::Durable(..)
             | Output::Unlocked(..)
+            | Output::Timed(..)
             | Output::Transaction(..)
             | Output::Peers(_)
             | Output::View(..)

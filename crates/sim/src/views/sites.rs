@@ -245,6 +245,7 @@ impl Simulation<'_> {
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly
+            | Output::Timed(..)
             | Output::Page(..)
             | Output::Ready
             | Output::Expelled(_)
