@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod claims;
+mod fuzz;
 mod packages;
 mod shell;
 mod soak;

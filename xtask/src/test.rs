@@ -5,9 +5,17 @@ use anyhow::{Result, bail};
 use crate::shell::{run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
-/// keep a registry in; what makes certificates for it; and networks for `cargo xtask chaos`.
-const PACKAGES: &[&str] =
-    &["etcd-client", "etcd-server", "fonts-dejavu-core", "iproute2", "openssl", "procps"];
+/// keep a registry in; what makes certificates for it; networks for
+/// `cargo xtask chaos`; and what runs the client for Python.
+const PACKAGES: &[&str] = &[
+    "etcd-client",
+    "etcd-server",
+    "fonts-dejavu-core",
+    "iproute2",
+    "openssl",
+    "procps",
+    "python3",
+];
 
 pub(crate) fn all() -> Result<()> {
     crate::packages::install(PACKAGES, "cargo xtask test")?;

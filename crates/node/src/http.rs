@@ -6,6 +6,7 @@
 
 mod caller;
 mod document;
+pub(crate) mod fuzzing;
 mod health;
 mod holds;
 mod host;

@@ -14,6 +14,8 @@ mod config;
 mod dialer;
 mod engine;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod http;
 #[cfg(test)]
@@ -26,6 +28,7 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod resp;
 mod secret;
 mod socket;
 mod timers;
@@ -45,7 +48,7 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
+    CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE, RespConfig,
     SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};

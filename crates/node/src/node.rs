@@ -25,6 +25,7 @@ use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::resp;
 use crate::socket::{Socket, SocketError};
 use crate::tls::Tls;
 use crate::transport::Transport;
@@ -121,6 +122,7 @@ pub struct Node {
     pub(crate) protection: Protection,
     address: SocketAddr,
     http: Option<http::Serving>,
+    resp: Option<resp::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -192,9 +194,17 @@ impl Node {
         };
         let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
-        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
+        let server =
+            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
         let api = http::Api::new(gateway.clone(), &protection.acceptor.access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
+        let shared = resp::Shared::new(
+            Arc::clone(&engine),
+            gateway.clone(),
+            Arc::clone(&access),
+            config.resp.park,
+        );
+        let resp = resp::Serving::start(&config, shared, server.quota()).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];
@@ -228,7 +238,8 @@ impl Node {
         tasks.push(tokio::spawn(run_timers(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })
+        let opened = Some(opened);
+        Ok(Node { engine, gateway, protection, address, http, resp, opened, calls, tasks })
     }
 
     /// Where the node listens.
@@ -245,6 +256,11 @@ impl Node {
     /// Connections go on, but those of tokens that are not there any more.
     pub fn reload(&self) -> Result<(), ReloadError> {
         self.protection.reload()
+    }
+
+    /// Where the Redis protocol is served, if it is.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(|resp| resp.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -338,6 +354,7 @@ impl Node {
         if let Some(http) = self.http.take() {
             http.stop().await;
         }
+        drop(self.resp.take());
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.

@@ -1,6 +1,7 @@
 //! `catraca node`: a member of a group that grants locks.
 
 mod http;
+mod resp;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +18,7 @@ use nix::sys::signal::Signal;
 use tracing::Level;
 
 use self::http::HttpArguments;
+use self::resp::RespArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
@@ -77,6 +79,8 @@ pub(crate) struct Arguments {
     algorithm: Option<String>,
     #[command(flatten)]
     http: HttpArguments,
+    #[command(flatten)]
+    resp: RespArguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -141,6 +145,7 @@ impl Arguments {
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
         self.http.add_to(&mut config.http);
+        self.resp.add_to(&mut config.resp);
         config.registry = self.registry_place(&config)?;
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
@@ -317,6 +322,10 @@ fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
     if let Some(http) = node.http_address() {
         writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+    }
+    if let Some(resp) = node.resp_address() {
+        let (host, port) = (from_here(resp).ip(), resp.port());
+        writeln!(out, "  redis-cli -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
     }
     out.flush()?;
     Ok(())

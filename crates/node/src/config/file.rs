@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::http::HttpEntry;
+use super::resp::RespEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -58,6 +59,8 @@ struct File {
     registry: Option<Spanned<String>>,
     #[serde(default)]
     http: HttpEntry,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -106,6 +109,7 @@ impl File {
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
         config.http = self.http.config();
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -123,7 +127,7 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
-        if let Some(place) = self.http.place(error) {
+        if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
             return Some(place);
         }
         match error {
