@@ -23,13 +23,13 @@ pub struct Target {
 /// All of them.
 pub const TARGETS: &[Target] = &[
     Target { name: "frame", read: frames },
-    Target { name: "resp", read: crate::resp::fuzzing::commands },
-    Target { name: "http", read: crate::http::fuzzing::bodies },
+    Target { name: "resp", read: commands },
+    Target { name: "http", read: bodies },
     Target { name: "config", read: config },
 ];
 
 /// Frames of clients, nodes and members, one after the other.
-fn frames(bytes: &[u8]) {
+pub fn frames(bytes: &[u8]) {
     let mut rest = bytes;
     while let Ok(Some((body, after))) = frame::split(rest, LONGEST_FRAME) {
         read_again::<Hello>(body);
@@ -50,8 +50,18 @@ fn read_again<'a, T: Deserialize<'a> + Serialize>(body: &'a [u8]) {
     assert!(written.len() <= body.len(), "what was read is written longer");
 }
 
+/// Commands of the RESP port, one after the other.
+pub fn commands(bytes: &[u8]) {
+    crate::resp::fuzzing::commands(bytes);
+}
+
+/// The body of an HTTP request.
+pub fn bodies(bytes: &[u8]) {
+    crate::http::fuzzing::bodies(bytes);
+}
+
 /// A file that describes a group.
-fn config(bytes: &[u8]) {
+pub fn config(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for name in [None, Some("a")] {
         if let Ok(config) = Config::from_shared_toml(text, name) {

@@ -225,7 +225,7 @@ impl Interfaces {
 
     fn have(&self, kind: Kind) -> bool {
         match kind {
-            Kind::Resp => self.help.contains("--resp"),
+            Kind::Resp | Kind::RespKeys => self.help.contains("--resp"),
             Kind::Http => self.help.contains("--http"),
             _ => true,
         }

@@ -20,11 +20,13 @@ const LEASE: Duration = Duration::from_secs(60);
 /// No client waits or holds for nearly so long.
 const LONG: &str = "30000";
 
-/// A group of nodes; clients find them at the port of an interface, or at the native one.
+/// A group of nodes; clients find them at the port of an interface, or at the native one. `more` are more
+/// flags.
 pub(super) async fn members(
     catraca: &Path,
     count: usize,
     interface: Option<&str>,
+    more: &[&str],
 ) -> Result<Servers> {
     let mut servers = Servers::new(count)?;
     let native = match interface {
@@ -43,6 +45,7 @@ pub(super) async fn members(
         if let Some(flag) = interface {
             arguments.extend([flag.to_string(), servers.addresses[number].clone()]);
         }
+        arguments.extend(more.iter().map(ToString::to_string));
         servers.add(&catraca.to_string_lossy(), &arguments)?;
     }
     // The group serves when each member does.

@@ -94,7 +94,8 @@ accordingly: `catraca bench --changes` measures it. These are not in the tables 
   after 200 to 300 ms, as the library for Node.js does.
 - **Catraca**: `catraca node` with a lease of 60 s, because all processes share the machine; clients of three
   members are spread over them, as those of etcd and ZooKeeper are. Over RESP by CATRACA.LOCK and
-  CATRACA.UNLOCK, over HTTP by `POST /v1/acquire` and `DELETE /v1/holds/ID` on one connection. Within the
+  CATRACA.UNLOCK; as a Redis library uses it by the same commands as Redis, where a `SET NX` waits in the
+  queue for up to a second (`--park 1s`); over HTTP by `POST /v1/acquire` and `DELETE /v1/holds/ID` on one connection. Within the
   program the nodes run in the process of the clients, three of them linked over TCP.
 
 All clients run in one process, each with a connection of its own (TCP_NODELAY), on one thread when pinned and

@@ -133,9 +133,11 @@ pub(super) fn ratios(results: &Results) -> Vec<Ratio> {
                 ratios.push(Ratio { ours, peer, cores, load, ratio, goal });
             }
         };
-        rates("resp-1", "redis", &ALONE, 1.0);
-        rates("resp-1", "redis", &CONTENDED, 5.0);
-        rates("resp-1", "redis-fast", &CONTENDED, 5.0);
+        for ours in ["resp-1", "resp-keys"] {
+            rates(ours, "redis", &ALONE, 1.0);
+            rates(ours, "redis", &CONTENDED, 5.0);
+            rates(ours, "redis-fast", &CONTENDED, 5.0);
+        }
         for (ours, peers) in REPLICATED {
             for peer in peers {
                 rates(ours, peer, &EVERY, 10.0);
@@ -226,7 +228,7 @@ mod tests {
                 all.add(system, cores, std::slice::from_ref(&round));
             }
         }
-        // Redis: 2 + 2 + 2 loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
-        assert_eq!(ratios(&all).len(), 2 * (6 + 48 + 4));
+        // Redis: 2 of 2 + 2 + 2 loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
+        assert_eq!(ratios(&all).len(), 2 * (12 + 48 + 4));
     }
 }

@@ -16,6 +16,8 @@ use super::zookeeper::ZooKeeper;
 /// What redis-py does between two tries, unless told otherwise.
 const USUAL_PAUSE: Duration = Duration::from_millis(100);
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
+/// For how long a SET NX waits at a node.
+const PARK: &str = "1s";
 
 /// Which lock service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +32,7 @@ pub(super) enum Kind {
     Embedded,
     Native,
     Resp,
+    RespKeys,
     Http,
 }
 
@@ -62,6 +65,7 @@ pub(super) const SYSTEMS: &[System] = &[
     system("native-3", Kind::Native, 3, "Catraca, native protocol, 3 members"),
     system("resp-1", Kind::Resp, 1, "Catraca, RESP, 1 member"),
     system("resp-3", Kind::Resp, 3, "Catraca, RESP, 3 members"),
+    system("resp-keys", Kind::RespKeys, 1, "Catraca, RESP as a Redis library uses it, 1 member"),
     system("http-1", Kind::Http, 1, "Catraca, HTTP, 1 member"),
     system("http-3", Kind::Http, 3, "Catraca, HTTP, 3 members"),
 ];
@@ -95,12 +99,21 @@ impl System {
                 service.stop().await;
                 measured
             }
-            Kind::Native => all(&Native(ours::members(catraca, count, None).await?), time).await,
+            Kind::Native => {
+                all(&Native(ours::members(catraca, count, None, &[]).await?), time).await
+            }
             Kind::Resp => {
-                all(&Resp(ours::members(catraca, count, Some("--resp")).await?), time).await
+                let servers = ours::members(catraca, count, Some("--resp"), &[]).await?;
+                all(&Resp(servers), time).await
+            }
+            Kind::RespKeys => {
+                let park = ["--park", PARK];
+                let servers = ours::members(catraca, count, Some("--resp"), &park).await?;
+                all(&Polling { servers, pause: USUAL_PAUSE }, time).await
             }
             Kind::Http => {
-                all(&Http(ours::members(catraca, count, Some("--http")).await?), time).await
+                let servers = ours::members(catraca, count, Some("--http"), &[]).await?;
+                all(&Http(servers), time).await
             }
         }
     }
