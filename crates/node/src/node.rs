@@ -28,6 +28,7 @@ use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::resp;
 use crate::socket::{Socket, SocketError};
 use crate::tls::Tls;
 use crate::transport::Transport;
@@ -133,6 +134,7 @@ pub struct Node {
     address: SocketAddr,
     http: Option<http::Serving>,
     socket: Option<PathBuf>,
+    resp: Option<resp::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -217,9 +219,17 @@ impl Node {
         };
         let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
-        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
-        let api = http::Api::new(&engine, &gateway, &protection.acceptor.access, server.quota());
+        let server =
+            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
+        let api = http::Api::new(&engine, &gateway, &access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
+        let shared = resp::Shared::new(
+            Arc::clone(&engine),
+            gateway.clone(),
+            Arc::clone(&access),
+            config.resp.park,
+        );
+        let resp = resp::Serving::start(&config, shared, server.quota()).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];
@@ -262,6 +272,7 @@ impl Node {
             address,
             socket: socket_path,
             http,
+            resp,
             opened: Some(opened),
             calls,
             tasks,
@@ -287,6 +298,11 @@ impl Node {
     /// Connections go on, but those of tokens that are not there any more.
     pub fn reload(&self) -> Result<(), ReloadError> {
         self.protection.reload()
+    }
+
+    /// Where the Redis protocol is served, if it is.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(|resp| resp.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -391,6 +407,7 @@ impl Node {
         if let Some(http) = self.http.take() {
             http.stop().await;
         }
+        drop(self.resp.take());
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.

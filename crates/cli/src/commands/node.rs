@@ -2,6 +2,7 @@
 
 mod http;
 mod operations;
+mod resp;
 mod security;
 
 use std::io::{self, Write};
@@ -19,6 +20,7 @@ use nix::sys::signal::Signal;
 use tracing::Level;
 
 use self::http::HttpArguments;
+use self::resp::RespArguments;
 use self::security::SecurityArguments;
 use crate::Outcome;
 use crate::failure::Failure;
@@ -85,6 +87,8 @@ pub(crate) struct Arguments {
     operations: operations::Arguments,
     #[command(flatten)]
     security: SecurityArguments,
+    #[command(flatten)]
+    resp: RespArguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -150,6 +154,7 @@ impl Arguments {
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
         self.http.add_to(&mut config.http);
+        self.resp.add_to(&mut config.resp);
         config.registry = self.registry_place(&config)?;
         config.audit = self.operations.audit(config.audit);
         self.security.apply(&mut config)?;
@@ -344,6 +349,10 @@ fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
     if let Some(http) = node.http_address() {
         writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+    }
+    if let Some(resp) = node.resp_address() {
+        let (host, port) = (from_here(resp).ip(), resp.port());
+        writeln!(out, "  redis-cli -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
     }
     out.flush()?;
     Ok(())

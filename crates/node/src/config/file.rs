@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use super::audit::{AuditConfig, KEEP, MAX_BYTES};
 use super::http::HttpEntry;
+use super::resp::RespEntry;
 use super::security::SecurityEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
@@ -62,6 +63,8 @@ struct File {
     http: HttpEntry,
     audit: Option<Spanned<AuditConfig>>,
     security: Option<Spanned<SecurityEntry>>,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -116,6 +119,7 @@ impl File {
         if let Some(entry) = &self.security {
             config.security = entry.as_ref().config()?;
         }
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -133,7 +137,7 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
-        if let Some(place) = self.http.place(error) {
+        if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
             return Some(place);
         }
         match error {
