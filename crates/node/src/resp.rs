@@ -14,6 +14,7 @@ mod keys;
 mod reply;
 mod script;
 mod server;
+mod watch;
 
 pub(crate) use client::Shared;
 pub(crate) use server::Serving;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use catraca_group::Who;
 
 use crate::access::{Access, Denied, Identity, Origin, Role};
+use crate::changes::Item;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
 
@@ -21,6 +22,7 @@ use super::frame::Command;
 use super::keys::{Change, Compared, Keys, SetOptions, check_expire, duration, name};
 use super::reply::Replies;
 use super::script::{Texts, Unit};
+use super::watch::{self, Watching};
 
 /// What all clients of a node share.
 pub(crate) struct Shared {
@@ -64,6 +66,7 @@ pub(crate) struct Client {
     who: Who,
     park: Duration,
     pub(crate) bound: Bound,
+    pub(crate) watching: Watching,
     pub(crate) replies: Replies,
 }
 
@@ -76,6 +79,7 @@ impl Client {
             who: Who { label: String::new(), pid: 0, host },
             park: shared.park,
             bound: Bound::new(&shared.engine),
+            watching: Watching::default(),
             replies: Replies::default(),
             shared: Arc::clone(shared),
         }
@@ -89,6 +93,18 @@ impl Client {
     /// Whether it was known who it is, and is no more.
     pub(crate) fn is_revoked(&self) -> bool {
         self.identity.as_ref().is_ok_and(|identity| !identity.is_known())
+    }
+
+    /// Tells something that has happened, if the client may see it.
+    pub(crate) fn tell(&mut self, item: &Item) {
+        let is_seen = match (item, &self.identity) {
+            (Item::Change(change), Ok(identity)) => identity.sees(&change.name),
+            (Item::Gap(_), Ok(_)) => true,
+            (_, Err(_)) => false,
+        };
+        if is_seen {
+            watch::tell(item, &mut self.replies);
+        }
     }
 
     /// Answers a command. Dropping this takes back whatever waits.
@@ -119,6 +135,7 @@ impl Client {
         if let Some(role) = spec.role {
             self.identity()?.may(role, [])?;
         }
+        self.watching.check(spec, self.replies.is_resp3)?;
         match spec.what {
             What::Quit => {
                 self.replies.ok();
@@ -143,6 +160,8 @@ impl Client {
             What::Park => self.park(command)?,
             What::Status => self.status(),
             What::Help => self.help(),
+            What::Watch => self.watch(command)?,
+            What::Unwatch => self.watching.end(Some(&mut self.replies)),
             What::Auth => self.auth(command)?,
             What::Hello => self.hello(command)?,
             What::Client => self.client(command)?,

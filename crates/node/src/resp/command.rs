@@ -42,6 +42,8 @@ pub(crate) enum What {
     Renew,
     Status,
     Unlock,
+    Unwatch,
+    Watch,
 }
 
 /// One command.
@@ -97,6 +99,8 @@ pub(crate) const ALL: &[Spec] = &[
     spec("CATRACA.RENEW", What::Renew, 3, 3, LOCK),
     spec("CATRACA.STATUS", What::Status, 1, 1, OBSERVE),
     spec("CATRACA.UNLOCK", What::Unlock, 2, 2, LOCK),
+    spec("CATRACA.UNWATCH", What::Unwatch, 1, 1, OBSERVE),
+    spec("CATRACA.WATCH", What::Watch, 1, 2, OBSERVE),
     spec("CLIENT", What::Client, 2, ANY, OBSERVE),
     spec("COMMAND", What::Command, 1, ANY, OBSERVE),
     spec("DEL", What::Del, 2, ANY, LOCK),
@@ -152,6 +156,8 @@ pub(crate) const HELP: &[&str] = &[
     "    The fence of whoever holds the lock, if the token is its value; nil if nobody does.",
     "CATRACA.LOCKS [prefix] [cursor]",
     "    Who holds and who waits, in pages: the cursor of the next one, '0' after the last, and lines.",
+    "CATRACA.WATCH [prefix]",
+    "    From now on tells what happens to locks, as messages; CATRACA.UNWATCH ends it.",
     "CATRACA.PARK ms",
     "    From now on a SET NX of this connection waits so long in the queue of the lock.",
     "CATRACA.STATUS",

@@ -97,7 +97,7 @@ impl Server {
                             return tracing::debug!(%from, %error, "a client went away");
                         }
                         let (reader, writer) = stream.into_split();
-                        server.serve(reader, writer, from).await;
+                        server.serve(reader, writer, from, Origin::of(from.ip())).await;
                     });
                 }
                 Err(error) => {
@@ -115,6 +115,7 @@ impl Server {
         reader: impl AsyncRead + Unpin,
         mut writer: impl AsyncWrite + Unpin,
         from: SocketAddr,
+        origin: Origin,
     ) {
         let Some(place) = self.quota.enter(from.ip()) else {
             let full = b"-ERR max number of clients reached; close some, or try again\r\n";
@@ -122,7 +123,6 @@ impl Server {
             let _ = timeout(FAREWELL, writer.write_all(full)).await;
             return;
         };
-        let origin = Origin::of(from.ip());
         let client = Client::new(&self.shared, origin, from.ip().to_string());
         let mut connection = Connection {
             client,
@@ -174,7 +174,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             self.count(&mut unfinished)?;
             let nobody = (!self.client.is_identified()).then_some(connected + AUTH_TIME);
             let limit = self.begun.into_iter().chain(nobody).min();
-            if self.client.bound.is_used() {
+            if self.client.bound.is_used() || self.client.watching.is_on() {
                 self.place.stay();
             }
             let outbox = Arc::clone(&self.client.bound.outbox);
@@ -189,6 +189,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
                         // The end of the connection tells the client that its locks are lost.
                         return Err(io::Error::other(failure.to_string()));
                     }
+                }
+                item = self.client.watching.next() => {
+                    let Some(item) = item else { return Ok(()) };
+                    self.client.tell(&item);
+                    self.take_replies();
                 }
                 Ok(()) = self.readings.changed() => {
                     if self.client.is_revoked() {
@@ -320,6 +325,8 @@ async fn write(
             written => rest = &rest[written..],
         }
     }
+    // Over TLS it leaves only then.
+    timeout(READ_TIME, writer.flush()).await.unwrap_or_else(|_| Err(too_slow()))?;
     bytes.clear();
     if bytes.capacity() > USUAL_BUFFER {
         *bytes = Vec::new();

@@ -162,6 +162,12 @@ impl Client {
 
     pub(super) fn ping(&mut self, command: Command<'_>) {
         match command.len() {
+            // In the form of a message, where the answer could be taken for one.
+            _ if self.watching.is_on() && !self.replies.is_resp3 => {
+                self.replies.array(2);
+                self.replies.bulk("pong");
+                self.replies.bulk(command.word(1));
+            }
             1 => self.replies.simple("PONG"),
             _ => self.replies.bulk(command.word(1)),
         }
@@ -182,6 +188,7 @@ impl Client {
     /// The connection is as it was at its beginning: what it held is free.
     pub(super) fn reset(&mut self) {
         self.bound.reset();
+        self.watching.end(None);
         self.identity = self.shared.access.identify(None, &self.origin).map(Arc::new);
         self.who.label.clear();
         self.park = self.shared.park;

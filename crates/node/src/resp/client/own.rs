@@ -217,6 +217,13 @@ impl Client {
         Ok(())
     }
 
+    pub(super) fn watch(&mut self, command: Command<'_>) -> Result<(), Failure> {
+        let prefix = std::str::from_utf8(command.word(1)).map_err(|_| Failure::NoText)?;
+        let subscription = self.shared.engine.changes(prefix.to_string(), None);
+        self.watching.begin(subscription, &mut self.replies);
+        Ok(())
+    }
+
     pub(super) fn park(&mut self, command: Command<'_>) -> Result<(), Failure> {
         self.park = bounded(command.word(1))?;
         self.replies.ok();
