@@ -2,6 +2,7 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod bench;
+pub(crate) mod cert;
 pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;
@@ -9,8 +10,10 @@ pub(crate) mod config;
 pub(crate) mod coordinator;
 pub(crate) mod demo;
 pub(crate) mod experiment;
+pub(crate) mod force_release;
 pub(crate) mod graph;
 pub(crate) mod guardian;
+pub(crate) mod kick;
 pub(crate) mod leave;
 pub(crate) mod lock;
 pub(crate) mod locks;
@@ -22,4 +25,5 @@ pub(crate) mod replay;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod swarm;
+pub(crate) mod token;
 pub(crate) mod unlock;

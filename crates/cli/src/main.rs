@@ -5,6 +5,7 @@ mod failure;
 mod flags;
 mod interrupt;
 mod log;
+mod nodes;
 mod open_files;
 mod output;
 mod progress;
@@ -50,8 +51,12 @@ enum Command {
     Status(commands::status::Arguments),
     Members(commands::members::Arguments),
     Leave(commands::leave::Arguments),
+    ForceRelease(commands::force_release::Arguments),
+    Kick(commands::kick::Arguments),
     Recover(commands::recover::Arguments),
     Config(commands::config::Arguments),
+    Token(commands::token::Arguments),
+    Cert(commands::cert::Arguments),
     Demo(commands::demo::Arguments),
     Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
@@ -114,8 +119,12 @@ fn main() -> ExitCode {
         Command::Unlock(arguments) => arguments.run(),
         Command::Members(arguments) => arguments.run(),
         Command::Leave(arguments) => arguments.run(),
+        Command::ForceRelease(arguments) => arguments.run(),
+        Command::Kick(arguments) => arguments.run(),
         Command::Recover(arguments) => arguments.run(),
         Command::Config(arguments) => arguments.run(),
+        Command::Token(arguments) => arguments.run(),
+        Command::Cert(arguments) => arguments.run(),
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),

@@ -14,7 +14,7 @@ use crate::frame;
 use crate::handshake::{self, Caller, Greeting, HandshakeError, Proof};
 use crate::nodes::Nodes;
 use crate::place;
-use crate::protocol::{ClientMessage, Description, Over, RosterChange, ServerMessage};
+use crate::protocol::{ClientMessage, Description, ForcedHold, Over, RosterChange, ServerMessage};
 use crate::stream::{Reader, Stream, Writer};
 use crate::tls;
 
@@ -24,6 +24,8 @@ pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
 const PAGE_TIME: Duration = Duration::from_secs(15);
 /// How long a change of the group may take: the registry has to agree.
 const CHANGING: Duration = Duration::from_secs(15);
+/// The longest lease passes twice in less time: nothing that waits for one takes longer.
+const LEASES: Duration = Duration::from_secs(200);
 
 /// A connection to a node.
 pub struct Connection {
@@ -223,6 +225,48 @@ impl Connection {
     /// Tells the node to leave its group for ever, and to stop.
     pub async fn leave(&mut self) -> Result<Result<(), String>, ClientError> {
         self.administer(ClientMessage::Leave).await
+    }
+
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences. Returns
+    /// what has ended: that takes as long as a lease, if a holder does not answer.
+    pub async fn force_release(
+        &mut self,
+        name: &str,
+        fences: &[u64],
+        by: &str,
+    ) -> Result<Vec<ForcedHold>, ClientError> {
+        let (name, fences, by) = (name.to_string(), fences.to_vec(), by.to_string());
+        let message = ClientMessage::ForceRelease { name, fences, by };
+        match self.ask_for_long(message).await? {
+            ServerMessage::Forced(result) => result.map_err(ClientError::Refused),
+            ServerMessage::Over(why) => Err(ClientError::Over(why)),
+            _ => Err(ClientError::Over(Over::Protocol)),
+        }
+    }
+
+    /// Has a member leave the view at once. Returns when it is out of it: one that does not answer is when
+    /// its lease is over.
+    pub async fn kick(
+        &mut self,
+        member: &str,
+        by: &str,
+    ) -> Result<Result<(), String>, ClientError> {
+        let message = ClientMessage::Kick { member: member.to_string(), by: by.to_string() };
+        match self.ask_for_long(message).await? {
+            ServerMessage::Done(done) => Ok(done),
+            ServerMessage::Over(why) => Err(ClientError::Over(why)),
+            _ => Err(ClientError::Over(Over::Protocol)),
+        }
+    }
+
+    async fn ask_for_long(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&message).await?;
+            self.receive().await
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(LEASES, asking).await.unwrap_or_else(silent)
     }
 
     async fn administer(

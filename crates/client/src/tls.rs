@@ -85,6 +85,11 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|reason| TlsError::System { path: path.into(), reason })
 }
 
+/// Whether a certificate can be for `name`.
+pub fn can_certify(name: &str) -> bool {
+    matches!(ServerName::try_from(name), Ok(ServerName::DnsName(_)))
+}
+
 /// How somebody who calls uses TLS: whom it trusts, and what it shows of itself.
 #[derive(Clone)]
 pub struct Tls {

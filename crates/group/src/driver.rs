@@ -80,6 +80,8 @@ pub enum Timer {
     Departure,
     /// Of durable holds of which something is not known yet.
     Durable,
+    /// Of holds that are being ended by force.
+    Force,
 }
 
 /// Something that happened to a lock, for whoever watches.

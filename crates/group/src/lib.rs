@@ -19,6 +19,7 @@ mod detector;
 mod driver;
 mod durable;
 mod fence;
+mod force;
 mod kind;
 mod listing;
 mod lock;
@@ -53,6 +54,7 @@ pub use durable::{
     Unlock,
 };
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
+pub use force::{Force, Order};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
@@ -69,7 +71,7 @@ pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
-pub use service::{Health, Host, Notice, Output, Service, USUAL_IDLE_NAMES};
+pub use service::{Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };

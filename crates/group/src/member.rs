@@ -13,6 +13,7 @@ use catraca_core::{Claim, Fence};
 
 use crate::driver::{Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
 use crate::durable::{AcquireDurable, HoldId, Unlock};
+use crate::force::Order;
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
@@ -81,6 +82,8 @@ pub enum Input<'a> {
     CancelTimed(HoldId),
     /// Somebody wants something done with a timed hold.
     Timed(u64, Which, Operation),
+    /// Somebody wants a member, by its name, to carry out an order.
+    Order(u64, &'a str, Order),
     /// These keys of the registry were written or deleted, at these revisions.
     HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
@@ -152,7 +155,7 @@ impl WholeMember {
             }
             Input::Release(owner, number) => service.release_request(owner, number, host, out),
             Input::Renew(owner) => {
-                if let Err(why) = service.renew(owner, host) {
+                if let Err(why) = service.renew(owner, host, out) {
                     out.push(Output::Notice(owner, crate::Notice::Over(why)));
                 }
             }
@@ -190,6 +193,7 @@ impl WholeMember {
             Input::Timed(asker, which, operation) => {
                 service.timed(asker, which, operation, host, out);
             }
+            Input::Order(asker, member, order) => service.order(asker, member, order, host, out),
             Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
         }
@@ -380,6 +384,11 @@ impl Host for Parts<'_> {
 
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
         self.shard.is_held(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
+        let found = self.shard.holder(key, self.hasher.hash_one(key), name, fence);
+        found.map(|(lock, ticket, request)| (Place { shard: 0, lock, ticket }, request))
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

@@ -13,6 +13,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::StepMessage;
+use crate::force::Order;
 use crate::listing::{Page, Query};
 use crate::membership::ViewMessage;
 use crate::refusal::Refusal;
@@ -67,6 +68,8 @@ pub enum Question {
     List(Query),
     /// What is to be done with a timed hold, if it is there.
     Timed(Which, Operation),
+    /// What whoever administers the group wants to be done there.
+    Order(Order),
 }
 
 /// An answer.
@@ -78,4 +81,6 @@ pub enum Answer {
     List(Page),
     /// To [`Question::Timed`].
     Timed(Result<Box<TimedHold>, Refusal>),
+    /// To [`Question::Order`]: it is done, or there was nothing to do.
+    Obeyed(Result<bool, Refusal>),
 }

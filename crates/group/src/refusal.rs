@@ -86,6 +86,9 @@ pub enum Refusal {
     /// The lock is held, but not with this token.
     #[error("'{0}' is held by somebody else: the token is not that of the holder")]
     OtherHolder(String),
+    /// Whoever administers the group has ended the hold.
+    #[error("released by force by {0}")]
+    Forced(String),
     /// It was not granted in time.
     #[error("the lock was not granted in time")]
     TimedOut,
@@ -207,6 +210,7 @@ impl Refusal {
             Refusal::TooManyRequests => "too-many-requests",
             Refusal::Taken => "taken",
             Refusal::OtherHolder(_) => "other-holder",
+            Refusal::Forced(_) => "forced",
             Refusal::TimedOut => "timed-out",
             Refusal::Full => "full",
             Refusal::TooManySessions => "too-many-sessions",
@@ -274,7 +278,7 @@ impl Refusal {
             | Refusal::NoRegistry
             | Refusal::Registry(_)
             | Refusal::Unsure => Class::Unavailable,
-            Refusal::UnknownSession => Class::Gone,
+            Refusal::Forced(_) | Refusal::UnknownSession => Class::Gone,
         }
     }
 }
@@ -315,6 +319,7 @@ mod tests {
             Refusal::TooManyRequests,
             Refusal::Taken,
             Refusal::OtherHolder(name()),
+            Refusal::Forced(name()),
             Refusal::TimedOut,
             Refusal::Full,
             Refusal::TooManySessions,

@@ -11,6 +11,7 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod forcing;
 mod forgetting;
 mod group;
 mod looking;
@@ -44,6 +45,7 @@ use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
 use crate::timed::TimedHold;
 use crate::view::View;
+pub use forcing::MOST_FORCED;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
 
@@ -72,6 +74,9 @@ pub trait Host: Driver {
     /// Whether a client of this member is inside what `key` names; of a set, inside a part of it.
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool;
 
+    /// See [`Shard::holder`].
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)>;
+
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));
 
@@ -94,6 +99,13 @@ pub enum Notice {
     },
     /// A request was not granted, and will not be.
     Refused {
+        /// The client's number for the request.
+        request: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// What a request was granted is to be given up and released: it is not the client's much longer.
+    Lost {
         /// The client's number for the request.
         request: u32,
         /// Why.
@@ -130,6 +142,12 @@ pub enum Output {
     Timed(u64, Result<Box<TimedHold>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
+    /// What a caller holds at this place that has waited for its ticket itself is lost.
+    LostAt(Place),
+    /// An order of this asker was carried out; false if there was nothing to do.
+    Obeyed(u64, Result<bool, Refusal>),
+    /// The member was told to leave, on behalf of whom.
+    Kicked(String),
     /// The page that somebody of this member has asked for.
     Page(u64, Page),
     /// From now on the member grants locks.
@@ -187,6 +205,8 @@ enum Asking {
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
     Timed(timed::Errand),
+    /// For somebody whose order this member is to carry out.
+    Order(u64, usize),
 }
 
 /// All that a member decides beside its locks.
@@ -210,6 +230,8 @@ pub struct Service {
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
     timed: timed::Timed,
+    /// What is being ended by force.
+    forced: Vec<forcing::Forced>,
     /// Of a member whose group changes.
     views: Option<views::Views>,
 }
@@ -235,6 +257,7 @@ impl Service {
             questions: BTreeMap::new(),
             last_question: 0,
             timed: timed::Timed::default(),
+            forced: Vec::new(),
             views: None,
             view,
         }
@@ -253,6 +276,7 @@ impl Service {
             Timer::Membership => self.wake(host, out),
             Timer::Departure => self.go_on_departing(host, out),
             Timer::Durable => self.look_again(host, out),
+            Timer::Force => self.look_at_forced(host, out),
             Timer::Session(owner) => self.expire(owner, host, out),
             Timer::Request(id) => self.give_up(id, host, out),
             Timer::Question(number) => self.close_question(number, host, out),
@@ -336,6 +360,7 @@ impl Hash for Service {
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
         self.timed.hash(hasher);
+        self.forced.hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
             (views, self.view.me, &self.view.members).hash(hasher);
@@ -346,7 +371,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) | Asking::Timed(_) => None,
+                Asking::List(_) | Asking::Timed(_) | Asking::Order(..) => None,
             };
             (number, request).hash(hasher);
         }

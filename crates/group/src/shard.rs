@@ -396,6 +396,30 @@ impl Shard {
         })
     }
 
+    /// Whoever holds `name` with this fence, and the request that it is a part of. `key` is the name of the
+    /// lock, or the pattern of a namespace whose names are taken in sets.
+    pub fn holder(
+        &self,
+        key: &str,
+        hash: u64,
+        name: &str,
+        fence: u64,
+    ) -> Option<(LockIndex, Ticket, Option<RequestId>)> {
+        let mut same = self.table.iter_hash(hash).copied();
+        same.find_map(|index| {
+            let lock = &self.locks[index as usize];
+            let is_it = |hold: &&crate::lock::Hold| {
+                let covers = match &hold.asker.set {
+                    Some(set) => set.names.iter().any(|one| **one == *name),
+                    None => *lock.name == *name,
+                };
+                covers && hold.fence.0 == fence
+            };
+            let found = (*lock.name == *key).then(|| lock.holds().find(is_it)).flatten();
+            found.map(|hold| (LockIndex(index), hold.ticket, hold.asker.request))
+        })
+    }
+
     /// A message has come from another member. One of an earlier view is of no use any more; one of a
     /// later view is for whoever keeps it until then.
     pub fn deliver(

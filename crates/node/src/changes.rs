@@ -133,6 +133,8 @@ pub(crate) struct Changes {
     member: String,
     /// Looked at in every step of a lock.
     is_watched: AtomicBool,
+    /// Whether there is an audit log, which wants to know everything.
+    is_audited: bool,
     notes: Mutex<Notes>,
     /// There are notes, or the audience has changed.
     noted: Notify,
@@ -141,10 +143,11 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// Of a member, in this run of it.
-    pub(crate) fn new(member: &str, incarnation: u64) -> Self {
+    pub(crate) fn new(member: &str, incarnation: u64, is_audited: bool) -> Self {
         Changes {
             member: member.to_string(),
-            is_watched: AtomicBool::new(false),
+            is_watched: AtomicBool::new(is_audited),
+            is_audited,
             notes: Mutex::default(),
             noted: Notify::new(),
             audience: Mutex::new(Audience {
@@ -280,8 +283,9 @@ impl Changes {
 
     /// Nothing is noted any more, if there is no subscriber.
     fn rest(&self) {
-        let audience = hold(&self.audience);
-        if audience.subscribers.is_empty() {
+        let mut audience = hold(&self.audience);
+        audience.idle_since = None;
+        if audience.subscribers.is_empty() && !self.is_audited {
             self.is_watched.store(false, Ordering::Relaxed);
         }
     }
@@ -316,13 +320,25 @@ pub(crate) async fn pass_on(engine: Arc<Engine>) {
             () = changes.noted.notified() => {}
             () = at(linger) => changes.rest(),
         }
-        let (notes, dropped) = changes.take();
-        for change in resolve(&engine, notes) {
-            changes.tell(change);
+        pass_on_now(&engine);
+    }
+}
+
+/// Passes on what is noted.
+pub(crate) fn pass_on_now(engine: &Engine) {
+    let changes = engine.watching();
+    let (notes, dropped) = changes.take();
+    for change in resolve(engine, notes) {
+        if let Some(audit) = engine.audit() {
+            audit.write_change(&change);
         }
-        if dropped > 0 {
-            changes.tell_gap();
+        changes.tell(change);
+    }
+    if dropped > 0 {
+        if let Some(audit) = engine.audit() {
+            audit.miss(dropped);
         }
+        changes.tell_gap();
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
+mod administering;
 mod askers;
 mod asking;
 mod links;
@@ -13,6 +14,7 @@ mod parts;
 mod programs;
 mod serving;
 mod shards;
+mod watching;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -28,13 +30,15 @@ use catraca_group::{
     Who,
 };
 use catraca_registry::{Registry, Txn};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
+use self::administering::Forced;
 use self::askers::Askers;
 use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
+use crate::audit::Audit;
 use crate::changes::Changes;
 use crate::link::{Link, LinkError};
 use crate::mutex::hold;
@@ -109,8 +113,14 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
+    /// What callers hold that have waited for their tickets themselves, and is being ended by force.
+    forced: Forced,
+    /// How many more may administer at a time.
+    administering: Semaphore,
     /// What happens to locks, and who wants to know.
     changes: Arc<Changes>,
+    /// Where it is written down who holds what, if anywhere.
+    audit: Option<Audit>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
@@ -142,6 +152,7 @@ impl Engine {
         group: &str,
         incarnation: u64,
         limits: Limits,
+        audit: Option<Audit>,
     ) -> (Self, mpsc::UnboundedReceiver<(u64, Txn)>) {
         let shape = Service::before_any_view(&settings);
         let view = Arc::new(shape.clone());
@@ -152,7 +163,7 @@ impl Engine {
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
         let shards = Shards::new(&view, limits.turns);
-        let changes = Arc::new(Changes::new(&own.name, incarnation));
+        let changes = Arc::new(Changes::new(&own.name, incarnation, audit.is_some()));
         let serving = Serving { service, view, seats: Seats::default() };
         let engine = Engine {
             shape,
@@ -179,7 +190,10 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            forced: Forced::default(),
+            administering: Semaphore::new(administering::MOST_AT_A_TIME),
             changes,
+            audit,
             registry: Mutex::new(None),
         };
         (engine, asked)

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
     Status, Target, TimedHold, Unlock, Wait, Which, Who,
@@ -14,6 +15,7 @@ use catraca_group::{
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::secret::secret;
 
@@ -101,6 +103,21 @@ impl Gateway {
         yield_now().await;
         drop(turn);
         made.await
+    }
+
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
+    pub(crate) async fn force_release(
+        &self,
+        name: &str,
+        fences: &[u64],
+        by: &str,
+    ) -> Result<Vec<ForcedHold>, Refusal> {
+        self.engine.force_release(name, fences, by).await
+    }
+
+    /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
+    pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.engine.changes(prefix, after)
     }
 
     /// How the node is doing.

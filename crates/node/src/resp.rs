@@ -9,6 +9,7 @@ mod command;
 mod evaluation;
 mod failure;
 mod frame;
+pub(crate) mod fuzzing;
 mod keys;
 mod reply;
 mod script;

@@ -232,6 +232,8 @@ impl Service {
         ending: Ending,
         host: &mut dyn Host,
     ) -> Option<Box<Request>> {
+        let is_forced = ending == Ending::Released && self.forced_by(id).is_some();
+        let ending = if is_forced { Ending::Forced } else { ending };
         if host.is_watched()
             && let Some(label) = self.label(id)
         {

@@ -86,6 +86,9 @@ impl Service {
                 }
                 None => out.push(Output::Anomaly("a detector speaks to a member that has none")),
             },
+            PeerMessage::Ask { number, question: Question::Order(order), .. } => {
+                self.obey_member(member, number, order, host, out);
+            }
             PeerMessage::Ask { number, question, .. } => {
                 let reply = self.reply(question, host, out);
                 out.push(match reply {
@@ -116,6 +119,8 @@ impl Service {
                 Some(Answer::IsHeld(is_held))
             }
             Question::List(query) => Some(Answer::List(self.page_here(&query, host))),
+            // It is answered when it is carried out.
+            Question::Order(_) => None,
             Question::Timed(which, operation) => {
                 Some(Answer::Timed(self.operate(&which, operation, host, out)))
             }
@@ -140,6 +145,10 @@ impl Service {
             (Some(Asking::List(gathering)), Answer::List(page)) => gathering.answer(member, page),
             (Some(Asking::Timed(errand)), Answer::Timed(Err(Refusal::NoSuchHold(_)))) => {
                 errand.is_not_at(member)
+            }
+            (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
+                self.close_order(number, Some(result), host, out);
+                false
             }
             (Some(Asking::Timed(_)), Answer::Timed(result)) => {
                 self.take_timed(number, result, host, out);

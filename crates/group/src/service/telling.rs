@@ -99,6 +99,10 @@ impl Service {
         let gathering = match self.questions.remove(&number) {
             Some(Asking::List(gathering)) => gathering,
             Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(asking @ Asking::Order(..)) => {
+                self.questions.insert(number, asking);
+                return self.close_order(number, None, host, out);
+            }
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -121,6 +125,7 @@ impl Service {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
                 Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Order(_, its) => *its == member,
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));

@@ -244,6 +244,9 @@ impl Service {
         out: &mut Vec<Output>,
     ) -> Result<Box<TimedHold>, Refusal> {
         let (id, owner) = self.find_timed(which, host, out)?;
+        if operation != Operation::Release {
+            self.check_forced(owner, host, out)?;
+        }
         let now = host.now();
         let hold = self.timed_hold(id, now).ok_or(Refusal::NoSuchHold(which.called()))?;
         let hold = match operation {

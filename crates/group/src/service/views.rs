@@ -371,6 +371,7 @@ impl Service {
     /// timed holds.
     fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Errand> {
         let errands = self.take_errands(host);
+        self.close_orders(host, out);
         let lists = self.questions.iter().filter(|(_, asking)| matches!(asking, Asking::List(_)));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {

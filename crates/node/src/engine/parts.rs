@@ -157,6 +157,12 @@ impl Host for Parts<'_> {
         self.engine.shards.step(shard, |cell| cell.shard.is_held(key, hash, claim))
     }
 
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
+        let (shard, hash) = self.engine.shards.of(Key { name: key, permits: 1 });
+        let found = self.engine.shards.step(shard, |it| it.shard.holder(key, hash, name, fence));
+        found.map(|(lock, ticket, request)| (Place { shard, lock, ticket }, request))
+    }
+
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
         for shard in self.engine.shards.all() {
             self.engine.shards.step(shard, |cell| at(&cell.shard));

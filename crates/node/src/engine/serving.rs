@@ -1,6 +1,5 @@
 //! The service of one member: its inputs, what it asks for in return, sessions, lists and status.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -12,12 +11,12 @@ use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Trouble, Word};
 use catraca_group::{
     Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, PeerMessage,
-    RegistryStatus, RequestId, Run, Service, Status, Time,
+    RegistryStatus, Run, Service, Status, Time,
 };
 
 use super::parts::Parts;
 use super::{Engine, Peers, Serving};
-use crate::changes::{Changes, Subscription};
+use crate::audit::Record;
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -132,6 +131,7 @@ impl Engine {
                 let cause = past.map_or("", |past| past.cause.as_str());
                 tracing::info!(epoch, %members, "a view begins: {cause}");
                 serving.seats = self.links.present();
+                self.record_view(&serving.view, &view);
                 serving.view = view;
                 *sent_to = u64::MAX;
                 self.is_excluded.store(false, Ordering::SeqCst);
@@ -162,6 +162,13 @@ impl Engine {
             Output::Lost(id) => {
                 hold(&self.programs).entry(id).or_default().is_lost = true;
                 self.losses.notify_waiters();
+            }
+            Output::LostAt(place) => self.lose_at(place),
+            Output::Obeyed(asker, result) => self.askers.tell_obeyed(asker, result),
+            Output::Kicked(by) => {
+                tracing::warn!(%by, "this node was told to leave the view at once");
+                let (epoch, identity) = (epoch.0, Some(by));
+                self.record(Record { epoch, what: "kicked", identity, ..Record::default() });
             }
             Output::Page(asker, page) => self.askers.tell_page(asker, page),
             Output::Ready => {
@@ -287,28 +294,6 @@ impl Engine {
         outboxes.remove(&owner);
         drop(outboxes);
         self.serve(|service, parts, out| service.disconnect(owner, parts, out));
-    }
-
-    /// Tells what happens to locks whose names begin with `prefix` from now on; and what has happened
-    /// after the change with this number, if it is still known.
-    pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
-        self.changes.subscribe(prefix, after)
-    }
-
-    /// What happens to locks, and who wants to know.
-    pub(crate) fn watching(&self) -> &Arc<Changes> {
-        &self.changes
-    }
-
-    /// Adds what the clients call themselves who have made these requests, as far as they are known.
-    pub(crate) fn identify(&self, ids: &[RequestId], labels: &mut HashMap<RequestId, String>) {
-        if ids.is_empty() {
-            return;
-        }
-        let service = &hold(&self.serving).service;
-        for &id in ids {
-            labels.extend(service.label(id).map(|label| (id, label.to_string())));
-        }
     }
 
     /// How this member is doing.

@@ -24,6 +24,9 @@ pub(super) fn check(identity: &Identity, message: &ClientMessage) -> Result<(), 
             identity.may_own(&asked.owner)
         }
         ClientMessage::Unlock { unlock, .. } => may_unlock(identity, unlock),
+        ClientMessage::ForceRelease { name, .. } => identity.may(Role::Administer, [name.as_str()]),
+        // A member serves every name.
+        ClientMessage::Kick { .. } => identity.may_everywhere(Role::Administer),
         ClientMessage::ChangeRoster(_) | ClientMessage::Leave => identity.may(Role::Administer, []),
     }
 }
@@ -39,9 +42,15 @@ fn may_unlock(identity: &Identity, unlock: &Unlock) -> Result<(), Denied> {
     unlock.owner.as_ref().map_or(Ok(()), |owner| identity.may_own(owner))
 }
 
-/// An owner that is not given is whoever asks.
+/// An owner that is not given is whoever asks; and whoever administers is who it has proven to be.
 pub(super) fn fill_in_owner(identity: &Identity, message: &mut ClientMessage) {
     let owner = match message {
+        ClientMessage::ForceRelease { by, .. } | ClientMessage::Kick { by, .. } => {
+            if let Some(name) = identity.proven_name() {
+                *by = name.to_string();
+            }
+            return;
+        }
         ClientMessage::AcquireDurable { asked: AcquireDurable { owner, .. }, .. } => owner,
         ClientMessage::Unlock { unlock: Unlock { owner: Some(owner), .. }, .. } => owner,
         _ => return,

@@ -103,7 +103,7 @@ struct Connection<'a> {
     owner: Option<Owner>,
     /// A page that it has asked for and that has not come yet.
     page: Option<oneshot::Receiver<Page>>,
-    /// Whether it may wait for a durable hold.
+    /// Whether it may wait for a durable hold, or for something else that takes long.
     waits_durably: bool,
     /// Whether it has asked anything about durable holds.
     has_asked: bool,
@@ -265,8 +265,8 @@ impl Connection<'_> {
                 }
             }
             (ClientMessage::Renew, Some(owner)) => {
-                let renewed = engine.serve(|service, parts, _| {
-                    service.renew(owner, parts)?;
+                let renewed = engine.serve(|service, parts, out| {
+                    service.renew(owner, parts, out)?;
                     Ok(service.certain(clock::now()))
                 });
                 self.outbox.push(match renewed {
@@ -305,6 +305,22 @@ impl Connection<'_> {
                 self.outbox.push(ServerMessage::Description(description));
             }
             (ClientMessage::ChangeRoster(change), _) => self.change_roster(change),
+            (ClientMessage::ForceRelease { name, fences, by }, _) => {
+                // It takes long, if whoever holds the lock does not answer.
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    let forced = engine.force_release(&name, &fences, &by).await;
+                    outbox.push(ServerMessage::Forced(forced));
+                });
+            }
+            (ClientMessage::Kick { member, by }, _) => {
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    outbox.push(ServerMessage::Done(engine.kick(&member, &by).await));
+                });
+            }
             (ClientMessage::Leave, _) => {
                 tracing::info!("this node was told to leave its group");
                 engine.depart(Leaving::ForEver, engine.drain);
@@ -391,6 +407,8 @@ impl Connection<'_> {
                         written => rest = &rest[written..],
                     }
                 }
+                let flushed = timeout(READ_TIME, writer.flush()).await;
+                flushed.unwrap_or_else(|_| Err(too_slow()))?;
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.

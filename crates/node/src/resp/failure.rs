@@ -58,7 +58,7 @@ fn code(refusal: &Refusal) -> &'static str {
 fn denial(denied: &Denied) -> &'static str {
     match denied {
         Denied::NoToken => "NOAUTH",
-        denied if denied.is_unidentified() => "WRONGPASS",
+        Denied::UnknownToken | Denied::NoMember => "WRONGPASS",
         _ => "NOPERM",
     }
 }
