@@ -1,6 +1,7 @@
 //! Limits in time, who may do what, and a pipe that holds next to nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +29,13 @@ async fn alone(tell: impl FnOnce(&mut Config)) -> Node {
 fn pipe(node: &Node, bytes: usize) -> DuplexStream {
     let (near, far) = tokio::io::duplex(bytes);
     let (reader, writer) = tokio::io::split(far);
-    let (engine, access) = (Arc::clone(&node.engine), Arc::clone(&node.access));
-    let shared = Shared::new(engine, node.gateway().clone(), access, Duration::ZERO);
-    let server = Server { shared: Arc::new(shared), quota: Arc::default() };
-    let from = "127.0.0.1:1".parse().unwrap();
-    tokio::spawn(async move { server.serve(reader, writer, from, Origin::Loopback).await });
+    let acceptor = node.protection.acceptor.clone();
+    let (engine, access) = (Arc::clone(&node.engine), Arc::clone(&acceptor.access));
+    let shared = Arc::new(Shared::new(engine, node.gateway().clone(), access, Duration::ZERO));
+    let server = Server { shared, quota: Arc::default(), acceptor };
+    let from: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let place = server.quota.enter(from.ip()).unwrap();
+    tokio::spawn(async move { server.serve(reader, writer, from, Origin::Loopback, place).await });
     near
 }
 
@@ -148,7 +151,7 @@ async fn a_token_is_good_for_its_role_and_its_names_until_it_is_revoked() {
     assert!(call(&mut observer, "DEL ci/x").await.starts_with("-NOPERM 'eve' may only observe"));
 
     TokenFile::change(&path, |file| file.revoke("job")).unwrap();
-    node.access.reload().unwrap();
+    node.protection.acceptor.access.reload().unwrap();
     assert_eq!(rest(&mut client).await.0, "");
     assert_eq!(call(&mut observer, "PING").await, "+PONG");
 }
