@@ -21,6 +21,7 @@ mod gateway;
 #[cfg(test)]
 mod limits;
 mod link;
+mod metrics;
 mod mutex;
 mod native;
 mod node;
@@ -32,8 +33,8 @@ mod secret;
 mod timers;
 mod transport;
 
-pub use calendar::rfc3339;
 pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
+pub use calendar::rfc3339;
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,

@@ -105,6 +105,8 @@ pub(crate) struct Link {
     receiving: Mutex<Receiving>,
     /// Where the member is in the view that runs, and which view that is: looked at for every message.
     seat: AtomicU64,
+    /// How many bytes were written.
+    sent: AtomicU64,
     is_full: AtomicBool,
     /// How many links are full, of all.
     full: Arc<AtomicUsize>,
@@ -125,6 +127,7 @@ impl Link {
             sending: Mutex::new(Sending { outgoing, connection, health }),
             receiving: Mutex::new(Receiving::default()),
             seat: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             full,
             unsent: Notify::new(),
@@ -198,12 +201,20 @@ impl Link {
         let Some(connection) = &sending.connection else { return true };
         while !sending.outgoing.unwritten().is_empty() {
             match connection.stream.try_write(sending.outgoing.unwritten()) {
-                Ok(bytes) => sending.outgoing.wrote(bytes),
+                Ok(bytes) => {
+                    self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+                    sending.outgoing.wrote(bytes);
+                }
                 // Any other error ends the connection, which its reader will notice.
                 Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
             }
         }
         true
+    }
+
+    /// How many bytes were written.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// How many bytes the connection has not taken.
