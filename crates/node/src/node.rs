@@ -186,6 +186,9 @@ impl Node {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
+        if config.security.shows_tokens(address.ip()) {
+            tracing::warn!(%address, "without TLS, tokens can be read on the way to this node");
+        }
         let protection = Protection::new(&config.security)?;
         let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use catraca_algorithms::SpecError;
 use catraca_client::protocol::Description;
-use catraca_client::{Connection, DEFAULT_ADDRESS, Member, Nodes};
+use catraca_client::{Connection, Member, Nodes};
 use catraca_node::{
-    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
+    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, SecurityConfig, StartError,
+    Status,
 };
 use nix::sys::signal::Signal;
 use tracing::Level;
@@ -104,7 +105,8 @@ Examples:
   catraca node
   catraca node --name a --members a=10.0.0.1:7800,b=10.0.0.2:7800,c=10.0.0.3:7800
   catraca node --config group.toml --name b
-  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800";
+  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800
+A node that other machines reach takes --tokens or --tls-ca as well, or --insecure.";
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
@@ -274,6 +276,7 @@ async fn serve(config: Config) -> Outcome {
     let (name, group) = (config.name.clone(), config.group.clone());
     let members = config.members.len();
     let reloads = security::reloads(&config.security);
+    let security = config.security.clone();
     let node = Node::start(config).await.map_err(|error| match error {
         StartError::Insecure(_)
         | StartError::Tokens(_)
@@ -283,7 +286,7 @@ async fn serve(config: Config) -> Outcome {
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
         error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, &node)?;
+    greet(&name, &group, members, &node, &security)?;
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
@@ -333,10 +336,15 @@ fn tell(status: &Status) {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
+fn greet(
+    name: &str,
+    group: &str,
+    members: usize,
+    node: &Node,
+    security: &SecurityConfig,
+) -> Outcome {
     let address = node.address();
-    let here = from_here(address).to_string();
-    let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
+    let flag = security::way_to(node, &from_here(address).to_string(), security);
     let what = match members {
         1 => format!("Node '{name}', alone in group '{group}'"),
         _ => format!("Node '{name}' of {members} in group '{group}'"),
