@@ -36,8 +36,8 @@ mod tls;
 mod transport;
 mod wire;
 
-pub use calendar::rfc3339;
 pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
+pub use calendar::rfc3339;
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_client::tls::TlsError;
 pub use catraca_group::{
@@ -49,8 +49,8 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig, LEASE_RANGE,
-    SecurityConfig, TlsFiles,
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig,
+    LEASE_RANGE, SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};

@@ -217,7 +217,7 @@ impl Node {
         let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
         let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
-        let api = http::Api::new(&engine, &gateway, &protection.acceptor.access, server.quota());
+        let api = http::Api::new(&gateway, &protection.acceptor.access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));

@@ -9,8 +9,8 @@ use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::http::HttpEntry;
 use super::audit::{AuditConfig, KEEP, MAX_BYTES};
+use super::http::HttpEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};

@@ -24,14 +24,10 @@ pub(super) fn check(identity: &Identity, message: &ClientMessage) -> Result<(), 
             identity.may_own(&asked.owner)
         }
         ClientMessage::Unlock { unlock, .. } => may_unlock(identity, unlock),
-        ClientMessage::ForceRelease { name, .. } => {
-            identity.may(Role::Administer, [name.as_str()])
-        }
+        ClientMessage::ForceRelease { name, .. } => identity.may(Role::Administer, [name.as_str()]),
         // A member serves every name.
         ClientMessage::Kick { .. } => identity.may_everywhere(Role::Administer),
-        ClientMessage::ChangeRoster(_) | ClientMessage::Leave => {
-            identity.may(Role::Administer, [])
-        }
+        ClientMessage::ChangeRoster(_) | ClientMessage::Leave => identity.may(Role::Administer, []),
     }
 }
 
