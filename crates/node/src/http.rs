@@ -14,6 +14,7 @@ mod host;
 mod input;
 mod locks;
 mod page;
+mod presence;
 mod problem;
 mod server;
 mod state;
@@ -42,7 +43,6 @@ use self::state::States;
 use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::Config;
-use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::native::quota::Quota;
 use crate::node::StartError;
@@ -50,7 +50,6 @@ use crate::node::StartError;
 /// What requests are served with.
 #[derive(Clone)]
 pub(crate) struct Api {
-    engine: Arc<Engine>,
     gateway: Gateway,
     access: Arc<Access>,
     quota: Arc<Quota>,
@@ -59,14 +58,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(
-        engine: &Arc<Engine>,
-        gateway: &Gateway,
-        access: &Arc<Access>,
-        quota: Arc<Quota>,
-    ) -> Self {
-        let (engine, access) = (Arc::clone(engine), Arc::clone(access));
-        Api { engine, gateway: gateway.clone(), access, quota, states: None }
+    pub(crate) fn new(gateway: &Gateway, access: &Arc<Access>, quota: Arc<Quota>) -> Self {
+        Api { gateway: gateway.clone(), access: Arc::clone(access), quota, states: None }
     }
 }
 

@@ -224,7 +224,7 @@ impl Node {
         let gateway = Gateway::new(Arc::clone(&engine));
         let server =
             Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
-        let api = http::Api::new(&engine, &gateway, &access, server.quota());
+        let api = http::Api::new(&gateway, &access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         let shared = resp::Shared::new(
             Arc::clone(&engine),

@@ -49,6 +49,7 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(holds::renew))
         .routes(routes!(locks::list))
         .routes(routes!(locks::check))
+        .routes(routes!(locks::force_release))
         .routes(routes!(changes::watch))
         .routes(routes!(status::status))
         .routes(routes!(health::alive))

@@ -19,6 +19,7 @@ use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::{Api, time};
 use crate::access::{Denied, Role};
+use crate::calendar::rfc3339;
 use crate::gateway::Asking;
 use crate::secret::secret;
 
@@ -150,7 +151,7 @@ impl From<DurableHold> for Hold {
             owner: Some(hold.owner),
             note: Some(hold.note),
             request_id: Some(hold.request),
-            granted_at: Some(time::at(hold.unix_millis)),
+            granted_at: Some(rfc3339(hold.unix_millis)),
         }
     }
 }

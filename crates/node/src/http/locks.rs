@@ -6,16 +6,17 @@ use axum::Json as JsonAnswer;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catraca_group::{Line, LineKey, LockName, Page, Query, Selection};
+use catraca_group::{Line, LineKey, LockName, Page, Query, Refusal, Selection};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
+use super::Api;
 use super::caller::Caller;
 use super::input::{Asked, Json};
-use super::problem::{Kind, Problem};
-use super::{Api, time};
+use super::problem::{Kind, Problem, ProblemBody};
 use crate::access::Role;
+use crate::calendar::rfc3339;
 
 /// How many lines a page has that was asked for without saying how many.
 const USUAL_LINES: u32 = 100;
@@ -194,7 +195,7 @@ fn holder(line: Line) -> Holder {
         id: durable.id.to_string(),
         owner: durable.owner,
         note: durable.note,
-        granted_at: time::at(durable.unix_millis),
+        granted_at: rfc3339(durable.unix_millis),
     });
     Holder {
         name: line.key.name,
@@ -234,9 +235,7 @@ fn position(cursor: &str) -> Result<LineKey, Problem> {
 }
 
 fn named(name: &str) -> Result<&str, Problem> {
-    LockName::new(name)
-        .map(LockName::as_str)
-        .map_err(|error| catraca_group::Refusal::from(error).into())
+    LockName::new(name).map(LockName::as_str).map_err(|error| Refusal::from(error).into())
 }
 
 /// The same problem, with who holds these locks where that is the reason.
@@ -312,11 +311,7 @@ pub(super) async fn check(
     Json(asked): Json<CheckBody>,
 ) -> Result<JsonAnswer<Checked>, Problem> {
     let name = named(&asked.name)?;
-    let fence = asked.fence.parse::<u64>().ok().filter(|_| is_decimal(&asked.fence));
-    let Some(fence) = fence.filter(|&fence| i64::try_from(fence).is_ok()) else {
-        let detail = "a fence is a string of digits, as a grant has given it";
-        return Err(Problem::new(Kind::BadRequest, "bad-fence", detail));
-    };
+    let fence = number(&asked.fence)?;
     caller.may(Role::Observe, [name])?;
     let page = lines(&api, name, MOST_LINES).await?;
     let Page { lines, silent, .. } = page;
@@ -326,6 +321,87 @@ pub(super) async fn check(
     let holders = inside.into_iter().map(holder).collect();
     let (name, fence) = (name.to_string(), fence.to_string());
     Ok(JsonAnswer(Checked { name, fence, held, newest, holders, silent }))
+}
+
+/// What is to be released by force.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ForceBody {
+    /// The lock.
+    #[schema(min_length = 1, max_length = 255, example = "deploy")]
+    name: String,
+    /// Only the holds with these fences; all of them if nothing is said.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    fences: Vec<String>,
+}
+
+/// What was released by force.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Forced {
+    /// The holds that have ended.
+    released: Vec<ForcedHold>,
+}
+
+/// A hold that was ended by force.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ForcedHold {
+    /// The lock.
+    name: String,
+    /// The number of the grant.
+    fence: String,
+    /// The member at which it was.
+    member: String,
+    /// Whether it was durable.
+    durable: bool,
+    /// What the client called itself; the owner of a durable hold.
+    label: String,
+}
+
+/// Releases a lock by force, whoever holds it. Takes the role `administer`.
+///
+/// A client that lives is told, and the next one is let in when the old one cannot believe to be inside any
+/// more: the answer comes then.
+#[utoipa::path(
+    post,
+    path = "/v1/force-release",
+    request_body = ForceBody,
+    responses(
+        (status = 200, description = "What was released", body = Forced),
+        (status = 409, description = "Nobody holds the lock", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn force_release(
+    State(api): State<Api>,
+    caller: Caller,
+    Json(asked): Json<ForceBody>,
+) -> Result<JsonAnswer<Forced>, Problem> {
+    let name = named(&asked.name)?;
+    let fences: Vec<u64> = asked.fences.iter().map(|it| number(it)).collect::<Result<_, _>>()?;
+    caller.may(Role::Administer, [name])?;
+    let forced = match api.gateway.force_release(name, &fences, caller.name()).await {
+        Err(Refusal::NoSuchHold(_)) => {
+            return Err(Problem::new(Kind::Conflict, "not-held", "nobody holds the lock so"));
+        }
+        forced => forced?,
+    };
+    let released = forced.into_iter().map(|hold| ForcedHold {
+        name: hold.name,
+        fence: hold.fence.to_string(),
+        member: hold.member,
+        durable: hold.is_durable,
+        label: hold.label,
+    });
+    Ok(JsonAnswer(Forced { released: released.collect() }))
+}
+
+/// Reads a fence as a grant has it.
+fn number(fence: &str) -> Result<u64, Problem> {
+    let number = fence.parse::<u64>().ok().filter(|_| is_decimal(fence));
+    number.filter(|&number| i64::try_from(number).is_ok()).ok_or_else(|| {
+        let detail = "a fence is a string of digits, as a grant has given it";
+        Problem::new(Kind::BadRequest, "bad-fence", detail)
+    })
 }
 
 fn is_decimal(text: &str) -> bool {

@@ -17,8 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::presence::{Presence, watched};
 use super::stream::ReadBy;
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::Origin;
@@ -38,6 +39,8 @@ const MOST_HEADERS: usize = 64;
 const BUFFER: usize = 32 << 10;
 /// When no connection can be taken, it is tried again after so long.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A client that has hung up is still answered what can be answered at once.
+const GRACE: Duration = Duration::from_secs(1);
 /// What whoever does not speak TLS is told where everybody has to.
 const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n\
                      Connection: close\r\n\r\nThis port speaks TLS only: use https://\n";
@@ -86,7 +89,7 @@ impl Server {
                 Err(error) => {
                     // Too many open files, most likely: others may close.
                     tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(PAUSE).await;
+                    sleep(PAUSE).await;
                 }
             }
         }
@@ -125,24 +128,38 @@ impl Server {
         mut stop: watch::Receiver<bool>,
     ) {
         let router = TowerToHyperService::new(self.router.clone());
-        let io = TokioIo::new(ReadBy::new(io, READ_TIME));
+        let (io, client) = watched(ReadBy::new(io, READ_TIME));
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(origin.clone());
             router.call(request.map(Body::new))
         });
-        let mut connection = pin!(self.builder.serve_connection(io, service));
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = makes_way(&place, &mut stop) => {
-                // What has been asked for is still answered.
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
+        let serving = async {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => ended,
+                () = makes_way(&place, &mut stop) => {
+                    // What has been asked for is still answered.
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
         };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a client went away");
+        tokio::select! {
+            // Whoever answers reads first.
+            biased;
+            ended = serving => if let Err(error) = ended {
+                tracing::debug!(%error, "a client went away");
+            },
+            () = gone(&client) => tracing::debug!("a client went away"),
         }
     }
+}
+
+/// Waits until a client has gone for good: what it has asked for may be answered already.
+async fn gone(client: &Presence<impl AsyncRead + Unpin>) {
+    client.end().await;
+    sleep(GRACE).await;
 }
 
 /// Waits until a connection is to end when it can: for others, or because the node stops.

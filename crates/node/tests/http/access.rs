@@ -61,6 +61,7 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         ("POST", format!("{hold}/renew"), None),
         ("GET", "/v1/locks".to_string(), None),
         ("POST", "/v1/check".to_string(), Some(json!({"name": "x", "fence": "1"}))),
+        ("POST", "/v1/force-release".to_string(), Some(json!({"name": "x"}))),
         ("GET", "/v1/changes".to_string(), None),
         ("GET", "/v1/status".to_string(), None),
         ("LOCK", "/terraform/x".to_string(), Some(json!({"ID": "1"}))),
@@ -106,6 +107,8 @@ async fn a_token_is_good_for_its_role_and_its_names() {
     node.ask(&locker, "GET", "/v1/locks?name=prod", None).await.refused(403, "wrong-names");
     let check = Some(json!({"name": "prod", "fence": "1"}));
     node.ask(&locker, "POST", "/v1/check", check).await.refused(403, "wrong-names");
+    let force = || Some(json!({"name": "ci/1"}));
+    node.ask(&locker, "POST", "/v1/force-release", force()).await.refused(403, "wrong-role");
     // As Terraform says it: "x:" and the token.
     let basic = base64_of(&format!("x:{}", node.locker));
     node.ask(&format!("Basic {basic}"), "DELETE", &place, None).await.with(204);

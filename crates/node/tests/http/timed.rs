@@ -97,12 +97,16 @@ async fn a_hold_that_is_not_renewed_ends() {
 async fn a_client_that_goes_away_waits_no_more() {
     let (node, at) = alone().await;
     let held = node.lock("x").await.unwrap();
-    let mut client = Client::open(at).await;
-    let wanted = json!({"names": ["x"], "wait_ms": 3_600_000}).to_string();
-    client.send(request("POST", "/v1/acquire", Some(&wanted))).await;
-    until("it waits", || node.status().waiting == 1).await;
-    drop(client);
-    until("it waits no more", || node.status().waiting == 0).await;
+    // With nothing behind the request, with a part of the next one, and with several.
+    for behind in ["", "GET /healthz HT", &request("GET", "/healthz", None).repeat(100)] {
+        let mut client = Client::open(at).await;
+        let wanted = json!({"names": ["x"], "wait_ms": 3_600_000}).to_string();
+        client.send(request("POST", "/v1/acquire", Some(&wanted))).await;
+        client.send(behind).await;
+        until("it waits", || node.status().waiting == 1).await;
+        drop(client);
+        until("it waits no more", || node.status().waiting == 0).await;
+    }
     held.release().await;
     ask(at, "POST", "/v1/acquire", json!({"names": ["x"]})).await.with(201);
 }
