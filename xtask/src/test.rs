@@ -6,7 +6,7 @@ use crate::shell::{run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
 /// keep a registry in; what makes certificates for it; networks for
-/// `cargo xtask chaos`; and what runs the client for Python.
+/// `cargo xtask chaos`; what runs the client for Python, and lock libraries; and Redis, to compare with.
 const PACKAGES: &[&str] = &[
     "etcd-client",
     "etcd-server",
@@ -15,6 +15,8 @@ const PACKAGES: &[&str] = &[
     "openssl",
     "procps",
     "python3",
+    "python3-venv",
+    "redis-server",
 ];
 
 pub(crate) fn all() -> Result<()> {

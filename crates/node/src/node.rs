@@ -232,7 +232,8 @@ impl Node {
             Arc::clone(&access),
             config.resp.park,
         );
-        let resp = resp::Serving::start(&config, shared, server.quota()).await?;
+        let resp =
+            resp::Serving::start(&config, shared, server.quota(), &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];

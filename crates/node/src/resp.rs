@@ -14,6 +14,8 @@ mod keys;
 mod reply;
 mod script;
 mod server;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 pub(crate) use client::Shared;

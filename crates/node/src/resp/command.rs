@@ -121,7 +121,7 @@ pub(crate) const ALL: &[Spec] = &[
     spec("RESET", What::Reset, 1, 1, None),
     spec("SCRIPT", What::Script, 2, ANY, LOCK),
     spec("SELECT", What::Select, 2, 2, OBSERVE),
-    spec("SET", What::Set, 3, 7, LOCK),
+    spec("SET", What::Set, 3, ANY, LOCK),
     spec("SETNX", What::SetNx, 3, 3, LOCK),
     spec("TTL", What::Left(Unit::Seconds), 2, 2, OBSERVE),
     spec("UNLINK", What::Del, 2, ANY, LOCK),

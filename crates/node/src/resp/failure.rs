@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Expiry(&'static str),
     #[error("ERR a key is the name of a lock, and this one is no text: its bytes are not UTF-8")]
     NoText,
+    #[error("ERR a value is what the holder of a lock proves itself with: it cannot be empty")]
+    NoValue,
     #[error("ERR '{0}' is held together with {1}: name all of these keys at once")]
     Together(String, String),
     #[error("ERR '{0}' never expires: it was taken without a time to live, which stays so")]

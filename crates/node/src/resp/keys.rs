@@ -123,6 +123,7 @@ impl Keys<'_> {
         value: &[u8],
         ttl: Duration,
     ) -> Result<bool, Failure> {
+        check_value(value)?;
         let (wait, who, token) = (self.wait(), self.who.clone(), value.to_vec());
         let asked = Asking { names, permits: 1, wait, ttl, who, token };
         granted(self.gateway.acquire(asked).await)
@@ -130,6 +131,7 @@ impl Keys<'_> {
 
     /// Takes a lock with a value, until it is released. Returns false if somebody else has it.
     pub(crate) async fn acquire_for_ever(&self, name: &str, value: &[u8]) -> Result<bool, Failure> {
+        check_value(value)?;
         let owner = self.owner(value);
         self.identity.may_own(&owner)?;
         // Each request has another name: otherwise the same value twice would be the same hold.
@@ -196,6 +198,8 @@ impl Keys<'_> {
             let token = Some(value.to_vec());
             let which = Which::Name { name: name.clone(), token };
             match self.gateway.look(&which).await {
+                // Who has no value proves nothing by saying none.
+                Ok(hold) if hold.token.is_empty() => is_other = true,
                 Ok(hold) => {
                     together(&hold, names)?;
                     equal.timed.push(hold);
@@ -269,6 +273,9 @@ impl Keys<'_> {
         let names = [name.to_string()];
         match self.holder(name).await? {
             None => Ok(false),
+            Some(Holder::Timed(hold)) if hold.token.is_empty() => {
+                Err(elsewhere(name, asked_by(&hold)))
+            }
             Some(Holder::Timed(hold)) => {
                 together(&hold, &names)?;
                 self.change(Equal { count: 1, timed: vec![hold], ..Equal::default() }, change).await
@@ -294,6 +301,9 @@ impl Keys<'_> {
             }
             match self.holder(name).await? {
                 None => continue,
+                Some(Holder::Timed(hold)) if hold.token.is_empty() => {
+                    return Err(elsewhere(name, asked_by(&hold)));
+                }
                 Some(Holder::Timed(hold)) => {
                     together(&hold, names)?;
                     all.timed.push(hold);
@@ -335,6 +345,9 @@ impl Holder {
     /// The value that the key has.
     pub(crate) fn value(&self) -> Vec<u8> {
         match self {
+            Holder::Timed(hold) if hold.token.is_empty() => {
+                format!("catraca:{}", asked_by(hold)).into_bytes()
+            }
             Holder::Timed(hold) => hold.token.clone(),
             Holder::Durable(hold) if is_own(&hold.owner) => unescaped(&hold.note),
             Holder::Durable(hold) => format!("catraca:{}", hold.owner).into_bytes(),
@@ -379,6 +392,19 @@ fn together(hold: &TimedHold, names: &[String]) -> Result<(), Failure> {
             Err(Failure::Together(named, hold.names.join(", ")))
         }
     }
+}
+
+/// A timed hold of another interface has no value, so here it needs one.
+fn check_value(value: &[u8]) -> Result<(), Failure> {
+    match value.is_empty() {
+        true => Err(Failure::NoValue),
+        false => Ok(()),
+    }
+}
+
+/// Who has a timed hold.
+fn asked_by(hold: &TimedHold) -> String {
+    format!("{}@{}", hold.who.label, hold.member)
 }
 
 /// Whether a durable hold was taken over this protocol.
@@ -446,6 +472,25 @@ mod tests {
         let millis = Duration::from_millis;
         let told = [1, 499, 500, 1499, 1500].map(|it| told(millis(it), Unit::Seconds));
         assert_eq!(told, [0, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn keys_that_were_taken_together_are_named_together() {
+        let names = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
+        let hold = TimedHold {
+            id: HoldId(1),
+            names: names("a b"),
+            permits: 1,
+            fences: vec![1, 2],
+            who: Who::default(),
+            token: b"t".to_vec(),
+            member: String::new(),
+            ttl: Duration::ZERO,
+            left: Duration::ZERO,
+        };
+        assert!(together(&hold, &names("b c a")).is_ok());
+        let error = together(&hold, &names("c b")).unwrap_err().to_string();
+        assert_eq!(error, "ERR 'b' is held together with a, b: name all of these keys at once");
     }
 
     #[test]

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use catraca_client::stream::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet, coop};
 use tokio::time::{Instant, timeout};
 
+use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::{Denied, Origin};
 use crate::config::Config;
 use crate::native::quota::{self, Bytes, Quota};
@@ -41,6 +43,11 @@ const IDLE_CHUNK: usize = 512;
 /// After a call that could not be taken, so long until the next is.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Said to whoever finds no place.
+const FULL: &str = "-ERR max number of clients reached; close some, or try again\r\n";
+/// Said to whoever does not speak TLS where everybody has to.
+const PLAIN: &str = "-ERR at this port everybody speaks TLS: use rediss:// or turn TLS on\r\n";
+
 /// The Redis protocol, while it is served. Dropping it ends every connection.
 pub(crate) struct Serving {
     /// Where.
@@ -60,6 +67,7 @@ impl Serving {
         config: &Config,
         shared: Shared,
         quota: Arc<Quota>,
+        acceptor: &Acceptor,
     ) -> Result<Option<Self>, StartError> {
         let Some(address) = &config.resp.listen else { return Ok(None) };
         let failed = |reason| StartError::Listen { address: address.clone(), reason };
@@ -68,7 +76,8 @@ impl Serving {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
-        let server = Server { shared: Arc::new(shared), quota };
+        let (shared, acceptor) = (Arc::new(shared), acceptor.clone());
+        let server = Server { shared, quota, acceptor };
         Ok(Some(Serving { address, task: tokio::spawn(server.run(listener)) }))
     }
 }
@@ -77,6 +86,7 @@ impl Serving {
 pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     pub(crate) quota: Arc<Quota>,
+    pub(crate) acceptor: Acceptor,
 }
 
 impl Server {
@@ -93,11 +103,9 @@ impl Server {
                 Ok((stream, from)) => {
                     let server = Arc::clone(&server);
                     calls.spawn(async move {
-                        if let Err(error) = prepare(&stream) {
-                            return tracing::debug!(%from, %error, "a client went away");
+                        if let Err(error) = server.receive(stream, from).await {
+                            tracing::debug!(%from, %error, "a client went away");
                         }
-                        let (reader, writer) = stream.into_split();
-                        server.serve(reader, writer, from, Origin::of(from.ip())).await;
                     });
                 }
                 Err(error) => {
@@ -109,20 +117,35 @@ impl Server {
         }
     }
 
+    /// Makes a connection ready, and serves it.
+    async fn receive(&self, mut stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+        prepare(&stream)?;
+        let Some(place) = self.quota.enter(from.ip()) else {
+            return tell(&mut stream, FULL).await;
+        };
+        match self.acceptor.accept(stream, from).await {
+            Ok((Stream::Tcp(stream), origin)) => {
+                let (reader, writer) = stream.into_split();
+                self.serve(reader, writer, from, origin, place).await
+            }
+            Ok((stream, origin)) => {
+                let (reader, writer) = tokio::io::split(stream);
+                self.serve(reader, writer, from, origin, place).await
+            }
+            Err(AcceptError::Plain(mut stream)) => tell(&mut stream, PLAIN).await,
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
     /// Serves one client until it hangs up.
     pub(crate) async fn serve(
         &self,
         reader: impl AsyncRead + Unpin,
-        mut writer: impl AsyncWrite + Unpin,
+        writer: impl AsyncWrite + Unpin,
         from: SocketAddr,
         origin: Origin,
-    ) {
-        let Some(place) = self.quota.enter(from.ip()) else {
-            let full = b"-ERR max number of clients reached; close some, or try again\r\n";
-            // It may be gone already.
-            let _ = timeout(FAREWELL, writer.write_all(full)).await;
-            return;
-        };
+        place: quota::Place,
+    ) -> io::Result<()> {
         let client = Client::new(&self.shared, origin, from.ip().to_string());
         let mut connection = Connection {
             client,
@@ -136,9 +159,7 @@ impl Server {
             begun: None,
             unread: Vec::new(),
         };
-        if let Err(error) = connection.run().await {
-            tracing::debug!(%from, %error, "a client went away");
-        }
+        connection.run().await
     }
 }
 
@@ -332,6 +353,11 @@ async fn write(
         *bytes = Vec::new();
     }
     Ok(())
+}
+
+/// Says a last word. Whoever is gone will not be told.
+async fn tell(stream: &mut TcpStream, last: &str) -> io::Result<()> {
+    timeout(FAREWELL, stream.write_all(last.as_bytes())).await.unwrap_or(Ok(()))
 }
 
 /// Reads what there is, but not so much that an unfinished command costs more than it has to.

@@ -219,7 +219,7 @@ impl Client {
 
     pub(super) fn watch(&mut self, command: Command<'_>) -> Result<(), Failure> {
         let prefix = std::str::from_utf8(command.word(1)).map_err(|_| Failure::NoText)?;
-        let subscription = self.shared.engine.changes(prefix.to_string(), None);
+        let subscription = self.shared.gateway.changes(prefix.to_string(), None);
         self.watching.begin(subscription, &mut self.replies);
         Ok(())
     }
