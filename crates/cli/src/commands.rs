@@ -2,6 +2,7 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod bench;
+pub(crate) mod cert;
 pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;
@@ -24,4 +25,5 @@ pub(crate) mod replay;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod swarm;
+pub(crate) mod token;
 pub(crate) mod unlock;

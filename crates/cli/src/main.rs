@@ -5,6 +5,7 @@ mod failure;
 mod flags;
 mod interrupt;
 mod log;
+mod nodes;
 mod open_files;
 mod output;
 mod progress;
@@ -54,6 +55,8 @@ enum Command {
     Kick(commands::kick::Arguments),
     Recover(commands::recover::Arguments),
     Config(commands::config::Arguments),
+    Token(commands::token::Arguments),
+    Cert(commands::cert::Arguments),
     Demo(commands::demo::Arguments),
     Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
@@ -120,6 +123,8 @@ fn main() -> ExitCode {
         Command::Kick(arguments) => arguments.run(),
         Command::Recover(arguments) => arguments.run(),
         Command::Config(arguments) => arguments.run(),
+        Command::Token(arguments) => arguments.run(),
+        Command::Cert(arguments) => arguments.run(),
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),

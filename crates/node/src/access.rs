@@ -11,7 +11,6 @@ mod tokens;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use catraca_group::fits;
@@ -181,13 +180,6 @@ pub(crate) enum Denied {
     },
 }
 
-impl Denied {
-    /// Whether it is not known who calls; otherwise that one may not do this.
-    pub(crate) fn is_unidentified(&self) -> bool {
-        matches!(self, Denied::NoToken | Denied::UnknownToken | Denied::NoMember)
-    }
-}
-
 impl Identity {
     fn fixed(name: &str, role: Role, is_proven: bool) -> Self {
         let rights = Source::Fixed(Arc::new(Rights::of(role)));
@@ -331,11 +323,6 @@ impl Access {
     /// Whether everybody who comes over a network has to show who it is.
     pub(crate) fn wants_proof(&self) -> bool {
         self.config.authenticates()
-    }
-
-    /// The files that are read again when the node is told to.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.config.tokens.iter()
     }
 
     /// Who comes with this token, over this kind of connection.

@@ -2,7 +2,7 @@
 
 mod outbox;
 mod permission;
-mod quota;
+pub(crate) mod quota;
 mod server;
 
 pub(crate) use outbox::{Outbox, message};

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use catraca_group::{Line, LineKey, Page, Query, Selection};
 use proptest::prelude::*;

@@ -10,6 +10,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::audit::{AuditConfig, KEEP, MAX_BYTES};
+use super::http::HttpEntry;
+use super::resp::RespEntry;
+use super::security::SecurityEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -56,7 +59,12 @@ struct File {
     drain: Option<Spanned<f64>>,
     data: Option<Spanned<String>>,
     registry: Option<Spanned<String>>,
+    #[serde(default)]
+    http: HttpEntry,
     audit: Option<Spanned<AuditConfig>>,
+    security: Option<Spanned<SecurityEntry>>,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -107,6 +115,11 @@ impl File {
             (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
+        config.http = self.http.config();
+        if let Some(entry) = &self.security {
+            config.security = entry.as_ref().config()?;
+        }
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -124,6 +137,9 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
+        if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
+            return Some(place);
+        }
         match error {
             ConfigError::UnknownMember { name, .. } => start(&self.name)
                 .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),
@@ -131,6 +147,9 @@ impl File {
             ConfigError::Lease(_) => self.lease.as_ref().map(|it| it.span().start),
             ConfigError::Unnamed => self.detector.as_ref().map(|it| it.span().start),
             ConfigError::TwoRegistries => start(&self.registry),
+            ConfigError::Incomplete | ConfigError::NoAuthority | ConfigError::Uncertifiable(_) => {
+                self.security.as_ref().map(|it| it.span().start)
+            }
             ConfigError::Address(text)
                 if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
             {

@@ -51,6 +51,11 @@ impl Server {
         Server { engine, gateway, access, quota: Arc::default() }
     }
 
+    /// What all clients take together, over whichever interface.
+    pub(crate) fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.quota)
+    }
+
     /// A place for a connection from `machine`, if there is room.
     pub(crate) fn enter(&self, machine: IpAddr) -> Option<quota::Place> {
         self.quota.enter(machine)
@@ -410,6 +415,8 @@ impl Connection<'_> {
                         }
                     }
                 }
+                let flushed = timeout(READ_TIME, writer.flush()).await;
+                flushed.unwrap_or_else(|_| Err(too_slow()))?;
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.
