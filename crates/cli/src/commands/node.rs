@@ -17,6 +17,7 @@ use tracing::Level;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
+use crate::manager::Manager;
 use crate::open_files;
 use crate::output::{Stdout, reason};
 use crate::service::block_on;
@@ -249,7 +250,8 @@ async fn serve(config: Config) -> Outcome {
     // Before anybody is told that there is a node to stop.
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
-    let members = config.members.len();
+    let (members, drain) = (config.members.len(), config.drain);
+    let mut manager = Manager::of_environment();
     let node = Node::start(config).await.map_err(|error| match error {
         StartError::Config(error) => of_config(error),
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
@@ -259,6 +261,10 @@ async fn serve(config: Config) -> Outcome {
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
+            () = manager.is_due() => {
+                manager.tell(&node.status());
+                continue;
+            }
             () = node.left() => {
                 tracing::info!("this node has left its group");
                 break;
@@ -274,12 +280,14 @@ async fn serve(config: Config) -> Outcome {
             }
         }
     }
+    manager.stopping(drain);
     let hurry = node.hurry();
     let stopping = node.stop();
     tokio::pin!(stopping);
     loop {
         tokio::select! {
             () = &mut stopping => return Ok(()),
+            () = manager.is_due() => manager.alive(),
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
                 _ => hurry.hurry(),
