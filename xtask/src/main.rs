@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod claims;
+mod package;
 mod shell;
 mod soak;
 mod test;
@@ -48,6 +49,8 @@ enum Chore {
     /// Exits with 0 if everything held, 3 if something was violated, 1 if the system is in the way, 2 if
     /// the input is wrong, 4 if this user or system cannot have namespaces, 130 if it was stopped.
     Chaos(chaos::Options),
+    /// Builds what users install: a package for Debian, a container image, an archive, and their sums
+    Package(package::Options),
     /// The table of the bench chore, in the profile that this was built with
     #[command(hide = true)]
     Measure {
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Bench { table, graphs } => bench::all(table, graphs)?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
+        Chore::Package(options) => package::all(&options)?,
         Chore::Measure { graphs } => bench::measure(graphs)?,
         Chore::Explore { minutes } => soak::explore(minutes)?,
         Chore::ChaosInside(inside) => return chaos::inside(&inside),
