@@ -81,6 +81,8 @@ pub enum Input<'a> {
     CancelTimed(HoldId),
     /// Somebody wants something done with a timed hold.
     Timed(u64, Which, Operation),
+    /// Somebody wants to know the newest fence of a lock.
+    NewestFence(u64, String, u32),
     /// These keys of the registry were written or deleted, at these revisions.
     HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
@@ -189,6 +191,9 @@ impl WholeMember {
             Input::CancelTimed(id) => service.cancel_timed(id, host, out),
             Input::Timed(asker, which, operation) => {
                 service.timed(asker, which, operation, host, out);
+            }
+            Input::NewestFence(asker, name, permits) => {
+                service.newest_fence(asker, &name, permits, host, out);
             }
             Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
@@ -376,6 +381,10 @@ impl Host for Parts<'_> {
 
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
         self.shard.is_held(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {
+        self.shard.newest_fence(key, self.hasher.hash_one(key.name), claim)
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

@@ -11,10 +11,12 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod fences;
 mod forgetting;
 mod group;
 mod looking;
 mod sessions;
+mod standby;
 mod telling;
 mod timed;
 mod unlocking;
@@ -66,6 +68,9 @@ pub trait Host: Driver {
 
     /// Whether a client of this member is inside what `key` names; of a set, inside a part of it.
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool;
+
+    /// See [`Shard::newest_fence`].
+    fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence>;
 
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));
@@ -123,6 +128,8 @@ pub enum Output {
     /// A timed hold that this asker has asked for is granted; or that it has asked about is like this, or
     /// was when it was released; or not.
     Timed(u64, Result<Box<TimedHold>, Refusal>),
+    /// The newest fence of a lock that this asker has asked about, if anybody remembers one.
+    Fence(u64, Result<Option<u64>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
     /// The page that somebody of this member has asked for.
@@ -182,6 +189,8 @@ enum Asking {
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
     Timed(timed::Errand),
+    /// For somebody who wants to know the newest fence of a lock.
+    Fence(fences::Comparison),
 }
 
 /// All that a member decides beside its locks.
@@ -205,6 +214,7 @@ pub struct Service {
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
     timed: timed::Timed,
+    standby: standby::Standby,
     /// Of a member whose group changes.
     views: Option<views::Views>,
 }
@@ -230,6 +240,7 @@ impl Service {
             questions: BTreeMap::new(),
             last_question: 0,
             timed: timed::Timed::default(),
+            standby: standby::Standby::default(),
             views: None,
             view,
         }
@@ -330,7 +341,7 @@ impl Hash for Service {
         self.peers.hash(hasher);
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
-        self.timed.hash(hasher);
+        (&self.timed, &self.standby).hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
             (views, self.view.me, &self.view.members).hash(hasher);
@@ -341,7 +352,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) | Asking::Timed(_) => None,
+                Asking::List(_) | Asking::Timed(_) | Asking::Fence(_) => None,
             };
             (number, request).hash(hasher);
         }

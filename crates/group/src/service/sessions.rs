@@ -184,16 +184,16 @@ impl Service {
     ) {
         let Some(session) = self.sessions.remove(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
-        let mut names = Vec::new();
-        for id in session.requests.into_values() {
-            names.extend(self.withdraw(id, host).map(|request| request.names));
-        }
-        match session.timed {
-            Some(id) => self.forget_timed(id, names.concat(), out),
-            None => {
-                self.forget_session(owner, host);
-                out.push(Output::Notice(owner, Notice::Over(why)));
+        if let Some(hold) = session.timed {
+            for id in session.requests.into_values() {
+                self.end_timed(hold, id, host, out);
             }
+            return;
         }
+        for id in session.requests.into_values() {
+            self.withdraw(id, host);
+        }
+        self.forget_session(owner, host);
+        out.push(Output::Notice(owner, Notice::Over(why)));
     }
 }

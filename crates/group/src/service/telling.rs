@@ -98,6 +98,7 @@ impl Service {
         let gathering = match self.questions.remove(&number) {
             Some(Asking::List(gathering)) => gathering,
             Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -120,6 +121,7 @@ impl Service {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
                 Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Fence(comparison) => comparison.no_answer_from(member, name),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));

@@ -26,6 +26,8 @@ pub(super) enum Asker {
     Native(Arc<Outbox>, u32),
     /// Who wants something done with a timed hold.
     Timed(oneshot::Sender<Timed>),
+    /// Who wants to know the newest fence of a lock.
+    Fence(oneshot::Sender<Result<Option<u64>, Refusal>>),
 }
 
 /// Everybody who waits. Whoever is told waits no more.
@@ -100,6 +102,13 @@ impl Askers {
     /// Something has come of a timed hold.
     pub(super) fn tell_timed(&self, number: u64, result: Timed) {
         if let Some(Asker::Timed(tell)) = self.take(number) {
+            tell.send(result).ok();
+        }
+    }
+
+    /// The newest fence of a lock is known, or cannot be.
+    pub(super) fn tell_fence(&self, number: u64, result: Result<Option<u64>, Refusal>) {
+        if let Some(Asker::Fence(tell)) = self.take(number) {
             tell.send(result).ok();
         }
     }

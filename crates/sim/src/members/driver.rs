@@ -101,6 +101,7 @@ impl Simulation<'_> {
             Output::Durable(..)
             | Output::Unlocked(..)
             | Output::Timed(..)
+            | Output::Fence(..)
             | Output::Transaction(..)
             | Output::Peers(_)
             | Output::View(..)

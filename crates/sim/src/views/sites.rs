@@ -224,6 +224,9 @@ impl Simulation<'_> {
             Output::Unlocked(asker, result) => {
                 self.answer_durably(now, asker, |number| Word::Unlocked(number, result));
             }
+            Output::Timed(asker, result) => {
+                self.answer_durably(now, asker, |number| Word::Timed(number, result));
+            }
             Output::Anomaly(what) => self.report(now, format!("m{site}: {what}")),
             Output::Out(why) => {
                 self.note(now, format_args!("m{site} is out: {why}"));
@@ -245,7 +248,7 @@ impl Simulation<'_> {
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly
-            | Output::Timed(..)
+            | Output::Fence(..)
             | Output::Page(..)
             | Output::Ready
             | Output::Expelled(_)
