@@ -193,6 +193,7 @@ impl Engine {
             Output::Durable(asker, result) | Output::Unlocked(asker, result) => {
                 self.askers.tell_durable(asker, result);
             }
+            Output::Fence(asker, result) => self.askers.tell_fence(asker, result),
             Output::Timed(asker, result) => self.askers.tell_timed(asker, result),
         }
     }
