@@ -26,6 +26,7 @@ use self::security::SecurityArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
+use crate::manager::Manager;
 use crate::open_files;
 use crate::output::{Stdout, reason};
 use crate::service::block_on;
@@ -274,9 +275,10 @@ async fn serve(config: Config) -> Outcome {
     // Before anybody is told that there is a node to stop.
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
-    let members = config.members.len();
+    let (members, drain) = (config.members.len(), config.drain);
     let reloads = security::reloads(&config.security) || config.audit.file.is_some();
     let security = config.security.clone();
+    let mut manager = Manager::of_environment();
     let node = Node::start(config).await.map_err(|error| match error {
         StartError::Insecure(_)
         | StartError::Tokens(_)
@@ -290,6 +292,10 @@ async fn serve(config: Config) -> Outcome {
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
+            () = manager.is_due() => {
+                manager.tell(&node.status());
+                continue;
+            }
             () = node.left() => {
                 tracing::info!("this node has left its group");
                 break;
@@ -306,12 +312,14 @@ async fn serve(config: Config) -> Outcome {
             }
         }
     }
+    manager.stopping(drain);
     let hurry = node.hurry();
     let stopping = node.stop();
     tokio::pin!(stopping);
     loop {
         tokio::select! {
             () = &mut stopping => return Ok(()),
+            () = manager.is_due() => manager.alive(),
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
                 Signal::SIGHUP if reloads => {}

@@ -66,7 +66,7 @@ impl Member {
 fn hold(id: u128, name: &str, fence: u64, left: Duration) -> TimedHold {
     let AcquireTimed { id, names, permits, ttl, who, token, .. } =
         asked(id, &[name], Wait::Forever);
-    let member = "m0".into();
+    let member = "a".into();
     TimedHold { id, names, permits, fences: vec![fence], who, token, member, ttl, left }
 }
 
@@ -353,7 +353,7 @@ fn there_is_no_hold_only_when_all_have_said_so() {
 
     member.run(by_name("x", None), Operation::Look);
     assert_eq!(member.answer(2, 3, none()), []);
-    let silent = Refusal::Silent("m1".into());
+    let silent = Refusal::Silent("b".into());
     assert_eq!(member.step(Input::Timer(Timer::Question(3))), gone(silent.clone()));
 
     member.run(by_name("x", None), Operation::Look);
@@ -364,7 +364,7 @@ fn there_is_no_hold_only_when_all_have_said_so() {
     member.run(by_name("x", None), Operation::Look);
     assert_eq!(member.answer(2, 5, none()), gone(silent));
     member.step(Input::LinkDown(2));
-    assert_eq!(member.run(by_name("x", None), Operation::Look), gone(Refusal::Silent("m2".into())));
+    assert_eq!(member.run(by_name("x", None), Operation::Look), gone(Refusal::Silent("c".into())));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_member_does_what_another_one_asks_for() {
     };
     let which = by_name(&name, Some(TOKEN));
     let renewed = hear(&which, Operation::Renew(Renewal::To(2 * TTL))).unwrap();
-    assert_eq!((renewed.left, &*renewed.member), (2 * TTL, "m0"));
+    assert_eq!((renewed.left, &*renewed.member), (2 * TTL, "a"));
     assert_eq!(hear(&which, Operation::Look), Ok(renewed.clone()));
     assert_eq!(hear(&which, Operation::Release), Ok(renewed));
     // It is not asked of the others again.
