@@ -11,6 +11,7 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod errands;
 mod fences;
 mod forgetting;
 mod group;
@@ -188,7 +189,7 @@ enum Asking {
     /// For somebody who wants a list.
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
-    Timed(timed::Errand),
+    Timed(errands::Errand),
     /// For somebody who wants to know the newest fence of a lock.
     Fence(fences::Comparison),
 }

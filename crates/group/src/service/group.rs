@@ -162,9 +162,10 @@ impl Service {
             (Some(Asking::Fence(comparison)), Answer::NewestFence(fence)) => {
                 comparison.answer(member, fence)
             }
-            (Some(Asking::Timed(errand)), Answer::Timed(Err(Refusal::NoSuchHold(_)))) => {
-                errand.is_not_at(member)
-            }
+            (
+                Some(Asking::Timed(errand)),
+                Answer::Timed(Err(why @ (Refusal::NoSuchHold(_) | Refusal::OtherHolder(_)))),
+            ) => errand.is_not_at(member, why),
             // In the next view it can be done, by this member or by another one.
             (Some(Asking::Timed(_)), Answer::Timed(Err(Refusal::Lapsed | Refusal::Leaving))) => {
                 false
