@@ -239,6 +239,7 @@ impl Connection {
         let message = ClientMessage::ForceRelease { name, fences, by };
         match self.ask_for_long(message).await? {
             ServerMessage::Forced(result) => result.map_err(ClientError::Refused),
+            ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
             ServerMessage::Over(why) => Err(ClientError::Over(why)),
             _ => Err(ClientError::Over(Over::Protocol)),
         }
@@ -254,6 +255,7 @@ impl Connection {
         let message = ClientMessage::Kick { member: member.to_string(), by: by.to_string() };
         match self.ask_for_long(message).await? {
             ServerMessage::Done(done) => Ok(done),
+            ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
             ServerMessage::Over(why) => Err(ClientError::Over(why)),
             _ => Err(ClientError::Over(Over::Protocol)),
         }

@@ -17,6 +17,7 @@ use tokio::task::yield_now;
 
 use crate::changes::Subscription;
 use crate::engine::Engine;
+use crate::metrics;
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -128,6 +129,11 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
+    }
+
+    /// How the node is doing, in the form of OpenMetrics.
+    pub(crate) fn metrics(&self) -> String {
+        metrics::text(&self.engine)
     }
 
     /// How the node is doing.

@@ -205,6 +205,7 @@ impl Service {
                 return None;
             }
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return None,
             PeerMessage::Detector { epoch, .. }
             | PeerMessage::Ask { epoch, .. }
             | PeerMessage::Answer { epoch, .. } => *epoch,
