@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod claims;
+mod schemathesis;
 mod shell;
 mod soak;
 mod test;
@@ -37,6 +38,8 @@ enum Chore {
         #[arg(long)]
         graphs: bool,
     },
+    /// Sends a real node what its OpenAPI document allows and what it does not, for less than a minute
+    Schemathesis,
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak {
         /// Minutes for the seeded runs
@@ -70,6 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
         Chore::Bench { table, graphs } => bench::all(table, graphs)?,
+        Chore::Schemathesis => schemathesis::all()?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Measure { graphs } => bench::measure(graphs)?,

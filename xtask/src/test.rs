@@ -22,6 +22,7 @@ pub(crate) fn all() -> Result<()> {
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;
     run("cargo test --workspace --doc")?;
+    crate::schemathesis::all()?;
     chaos()?;
     crate::claims::write(true)?;
     println!("all tests passed");

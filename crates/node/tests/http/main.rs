@@ -7,6 +7,7 @@ mod client;
 mod document;
 mod hostile;
 mod locks;
+mod manual;
 mod many;
 mod page;
 #[path = "../support/mod.rs"]
