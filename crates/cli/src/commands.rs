@@ -2,9 +2,11 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod bench;
+pub(crate) mod cert;
 pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod coordinator;
 pub(crate) mod demo;
@@ -16,6 +18,7 @@ pub(crate) mod kick;
 pub(crate) mod leave;
 pub(crate) mod lock;
 pub(crate) mod locks;
+pub(crate) mod man;
 pub(crate) mod members;
 pub(crate) mod node;
 pub(crate) mod process;
@@ -24,4 +27,6 @@ pub(crate) mod replay;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod swarm;
+pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod unlock;

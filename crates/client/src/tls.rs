@@ -85,6 +85,11 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|reason| TlsError::System { path: path.into(), reason })
 }
 
+/// Whether a certificate can be for `name`.
+pub fn can_certify(name: &str) -> bool {
+    matches!(ServerName::try_from(name), Ok(ServerName::DnsName(_)))
+}
+
 /// How somebody who calls uses TLS: whom it trusts, and what it shows of itself.
 #[derive(Clone)]
 pub struct Tls {
@@ -125,8 +130,19 @@ impl Tls {
         };
         let name = ServerName::try_from(name.to_string()).map_err(wrong)?;
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        let stream = connector.connect(name, stream).await?;
+        let stream = connector.connect(name, stream).await.map_err(of_handshake)?;
         Ok(Stream::Tls(Box::new(stream.into())))
+    }
+}
+
+/// Whoever does not speak TLS hangs up, or says something else.
+fn of_handshake(error: io::Error) -> io::Error {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof => {
+            io::Error::new(ConnectionReset, "it hung up in the TLS handshake; it may not speak TLS")
+        }
+        _ => error,
     }
 }
 
@@ -152,7 +168,7 @@ pub fn complaint(error: &io::Error) -> Option<String> {
             }
             other => format!("its certificate is not good: {other}"),
         },
-        Error::InvalidMessage(_) => "it does not speak TLS".to_string(),
+        Error::InvalidMessage(_) => "it may not speak TLS: its answer makes no sense".to_string(),
         Error::AlertReceived(alert) => format!("it refuses our certificate: {alert:?}"),
         other => other.to_string(),
     })

@@ -3,6 +3,7 @@
 mod audit;
 mod file;
 mod http;
+mod resp;
 mod security;
 
 use std::net::{IpAddr, SocketAddr};
@@ -13,6 +14,7 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::resp::RespConfig;
 pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
@@ -89,6 +91,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Where it writes down who holds what and who administers what.
     pub audit: AuditConfig,
+    /// Where and how the Redis protocol is served.
+    pub resp: RespConfig,
     /// Who may use it.
     pub security: SecurityConfig,
 }
@@ -203,11 +207,27 @@ pub enum ConfigError {
         most = LEASE_RANGE.end()
     )]
     Lease(Duration),
+    /// TLS with a part of what it needs.
+    #[error("TLS takes a certificate and its key: say both, or neither and no authority")]
+    Incomplete,
+    /// Members that could not know each other.
+    #[error(
+        "a group of several members that uses TLS needs an authority, by whose certificates they know each other: say which"
+    )]
+    NoAuthority,
+    /// A member whose name no certificate can have.
+    #[error(
+        "no certificate can be for a member called '{0}': where members have certificates, the last part of a name has a letter, and '-' and '.' stand between others"
+    )]
+    Uncertifiable(String),
     /// Both a directory and an etcd.
     #[error(
         "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
     )]
     TwoRegistries,
+    /// A `SET NX` that would wait for too long.
+    #[error("a SET NX waits at most {1:?} in a queue, not {0:?}")]
+    Park(Duration, Duration),
     /// A number out of its range.
     #[error("{key} is {given}, but goes from {least} to {most}")]
     Range {
@@ -245,6 +265,7 @@ impl Config {
             may_register: false,
             http: HttpConfig::default(),
             audit: AuditConfig::default(),
+            resp: RespConfig::default(),
             security: SecurityConfig::default(),
         }
     }
@@ -340,6 +361,7 @@ impl Config {
         if let Some((key, given, least, most)) = self.audit.fault() {
             return Err(ConfigError::Range { key, given, least, most });
         }
+        self.security.check(&members)?;
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {
             pattern: view.namespaces[namespace].pattern.clone(),
@@ -371,6 +393,7 @@ impl Config {
             return Err(ConfigError::Address(listen.clone()));
         }
         self.http.check()?;
+        self.resp.check()?;
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
@@ -523,6 +546,9 @@ mod tests {
             ("[detector]\nnews='slow'", "unknown variant `slow`"),
             ("\nlease = 0.1", "line 2: a lease lasts from 500ms to 60s, not 100ms"),
             ("\nlease = 61", "line 2: a lease lasts from 500ms to 60s, not 61s"),
+            ("[resp]\nlisten='6379'", "line 2: '6379' is no address"),
+            ("[resp]\npark=61", "line 2: a SET NX waits at most 60s in a queue, not 61s"),
+            ("[resp]\nport=1", "line 2: unknown field `port`"),
             ("drain = 3601", "drain is 3601, but goes from 0 to 3600"),
             (
                 "data = '/d'\nregistry = 'etcd://h:2379'",
@@ -537,6 +563,18 @@ mod tests {
                 "line 1: ack-timeout is 0, but is a time",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
+            ("\n[security]\ntls-cert='x'", "line 2: TLS takes a certificate and its key"),
+            ("\n[security]\ntls-ca='x'", "line 2: TLS takes a certificate and its key"),
+            ("[security]\ntokns='x'", "line 2: unknown field `tokns`"),
+            ("[security]\nsocket-role='king'", "line 2: unknown variant `king`"),
+            (
+                "name='a'\n[members]\na='h:1'\nb='h:2'\n[security]\ntls-cert='x'\ntls-key='y'",
+                "line 5: a group of several members that uses TLS needs an authority",
+            ),
+            (
+                "[members]\n1='h:1'\n[security]\ntls-cert='x'\ntls-key='y'\ntls-ca='z'",
+                "line 3: no certificate can be for a member called '1'",
+            ),
         ];
         for (text, expected) in cases {
             let error = error(text);

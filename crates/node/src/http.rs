@@ -7,6 +7,7 @@
 mod caller;
 mod changes;
 mod document;
+pub(crate) mod fuzzing;
 mod health;
 mod holds;
 mod host;

@@ -17,6 +17,8 @@ mod config;
 mod dialer;
 mod engine;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gateway;
 mod http;
 #[cfg(test)]
@@ -29,6 +31,7 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod resp;
 mod secret;
 mod socket;
 mod timers;
@@ -50,7 +53,7 @@ pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
     AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig,
-    LEASE_RANGE, SecurityConfig, TlsFiles,
+    LEASE_RANGE, RespConfig, SecurityConfig, TlsFiles,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,6 +28,7 @@ use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::resp;
 use crate::socket::{Socket, SocketError};
 use crate::tls::Tls;
 use crate::transport::Transport;
@@ -132,6 +133,8 @@ pub struct Node {
     pub(crate) protection: Protection,
     address: SocketAddr,
     http: Option<http::Serving>,
+    socket: Option<PathBuf>,
+    resp: Option<resp::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -183,8 +186,11 @@ impl Node {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
+        if config.security.shows_tokens(address.ip()) {
+            tracing::warn!(%address, "without TLS, tokens can be read on the way to this node");
+        }
         let protection = Protection::new(&config.security)?;
-        let socket = config.security.socket.as_deref().map(Socket::bind).transpose()?;
+        let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
@@ -216,12 +222,22 @@ impl Node {
         };
         let access = Arc::clone(&protection.acceptor.access);
         let gateway = Gateway::new(Arc::clone(&engine));
-        let server = Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), access));
-        let api = http::Api::new(&gateway, &protection.acceptor.access, server.quota());
+        let server =
+            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
+        let api = http::Api::new(&gateway, &access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
+        let shared = resp::Shared::new(
+            Arc::clone(&engine),
+            gateway.clone(),
+            Arc::clone(&access),
+            config.resp.park,
+        );
+        let resp =
+            resp::Serving::start(&config, shared, server.quota(), &protection.acceptor).await?;
         // Before the registry is opened: the others may have to be heard for that.
         let answering = transport.clone().answer(listener, Arc::clone(&server));
         let mut tasks = vec![tokio::spawn(answering)];
+        let socket_path = socket.as_ref().map(|socket| socket.path().to_path_buf());
         if let Some(socket) = socket {
             tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
         }
@@ -253,7 +269,18 @@ impl Node {
         tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, gateway, protection, address, http, opened: Some(opened), calls, tasks })
+        Ok(Node {
+            engine,
+            gateway,
+            protection,
+            address,
+            socket: socket_path,
+            http,
+            resp,
+            opened: Some(opened),
+            calls,
+            tasks,
+        })
     }
 
     /// Where the node listens.
@@ -266,10 +293,20 @@ impl Node {
         self.http.as_ref().map(|http| http.address)
     }
 
+    /// Where users of this machine find the node, as a Unix socket, if it has one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
     /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
     /// Connections go on, but those of tokens that are not there any more.
     pub fn reload(&self) -> Result<(), ReloadError> {
         self.protection.reload()
+    }
+
+    /// Where the Redis protocol is served, if it is.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(|resp| resp.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -374,6 +411,7 @@ impl Node {
         if let Some(http) = self.http.take() {
             http.stop().await;
         }
+        drop(self.resp.take());
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.
@@ -417,6 +455,18 @@ impl Protection {
         tokens?;
         tls?;
         Ok(own?)
+    }
+}
+
+/// The socket for users of this machine, if there is to be one.
+fn user_socket(config: &SecurityConfig) -> Result<Option<Socket>, SocketError> {
+    let Some(path) = &config.socket else { return Ok(None) };
+    match Socket::bind(path) {
+        Err(error) if config.may_lack_socket => {
+            tracing::warn!(%error, "goes on without a socket for users of this machine");
+            Ok(None)
+        }
+        bound => bound.map(Some),
     }
 }
 

@@ -62,6 +62,10 @@ impl Socket {
         Ok(Socket { path: path.into(), listener, _lock: lock })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The next connection.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.listener.accept().await?.0)

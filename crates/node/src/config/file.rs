@@ -11,6 +11,8 @@ use toml::Spanned;
 
 use super::audit::{AuditConfig, KEEP, MAX_BYTES};
 use super::http::HttpEntry;
+use super::resp::RespEntry;
+use super::security::SecurityEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -60,6 +62,9 @@ struct File {
     #[serde(default)]
     http: HttpEntry,
     audit: Option<Spanned<AuditConfig>>,
+    security: Option<Spanned<SecurityEntry>>,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -111,6 +116,10 @@ impl File {
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
         config.http = self.http.config();
+        if let Some(entry) = &self.security {
+            config.security = entry.as_ref().config()?;
+        }
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -128,7 +137,7 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
-        if let Some(place) = self.http.place(error) {
+        if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
             return Some(place);
         }
         match error {
@@ -138,6 +147,9 @@ impl File {
             ConfigError::Lease(_) => self.lease.as_ref().map(|it| it.span().start),
             ConfigError::Unnamed => self.detector.as_ref().map(|it| it.span().start),
             ConfigError::TwoRegistries => start(&self.registry),
+            ConfigError::Incomplete | ConfigError::NoAuthority | ConfigError::Uncertifiable(_) => {
+                self.security.as_ref().map(|it| it.span().start)
+            }
             ConfigError::Address(text)
                 if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
             {
