@@ -39,6 +39,8 @@ pub enum PeerMessage<'a> {
         #[serde(borrow)]
         body: &'a [u8],
     },
+    /// What the driver of a member tells that of another; members have nothing to do with it.
+    Aside(#[serde(borrow)] &'a [u8]),
     /// A question.
     Ask {
         /// The view that it belongs to.

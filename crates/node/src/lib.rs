@@ -24,6 +24,7 @@ mod http;
 #[cfg(test)]
 mod limits;
 mod link;
+mod metrics;
 mod mutex;
 mod native;
 mod node;

@@ -65,6 +65,7 @@ impl Service {
     ) {
         let epoch = match &message {
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return,
             PeerMessage::View(_) => {
                 return out.push(Output::Anomaly("a message about a view came to a fixed group"));
             }
@@ -76,7 +77,7 @@ impl Service {
             return;
         }
         match message {
-            PeerMessage::Step(_) | PeerMessage::View(_) => {
+            PeerMessage::Step(_) | PeerMessage::View(_) | PeerMessage::Aside(_) => {
                 out.push(Output::Anomaly("a message of a lock is for its shard"));
             }
             PeerMessage::Detector { body, .. } => match &mut self.detector {

@@ -206,6 +206,7 @@ impl Service {
                 return None;
             }
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return None,
             PeerMessage::Detector { epoch, .. }
             | PeerMessage::Ask { epoch, .. }
             | PeerMessage::Answer { epoch, .. } => *epoch,

@@ -120,6 +120,7 @@ impl Shard {
         self.suspects.clear();
         self.families.clear();
         self.internal.clear();
+        self.left.clear();
         let mut in_use = Vec::new();
         for index in 0..self.locks.len() as u32 {
             let lock = &self.locks[index as usize];

@@ -242,3 +242,111 @@ async fn a_client_of_another_process_is_told_by_its_label() {
     drop(client);
     assert_eq!(told(&mut all).await, of(What::Released, "x", "deploy"));
 }
+
+mod of_the_group {
+    use super::*;
+    use crate::Memory;
+    use crate::limits::valve::Valve;
+    use catraca_group::Member;
+    use tokio::net::TcpListener;
+
+    /// Members called a, b and so on, in one view. Whoever calls another does so over a valve, if its
+    /// member has one.
+    async fn group(count: usize, lease: Duration) -> (Vec<Node>, Vec<Valve>) {
+        let (mut listeners, mut valves, mut members) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..count {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let valve = Valve::to(listener.local_addr().unwrap().to_string()).await;
+            let name = char::from(b'a' + index as u8).to_string();
+            members.push(Member { name, address: valve.address.clone(), cluster: None });
+            listeners.push(listener);
+            valves.push(valve);
+        }
+        let (registry, mut nodes) = (Memory::default(), Vec::<Node>::new());
+        for (member, listener) in members.iter().zip(listeners) {
+            let mut config = Config::new(&member.name, members.clone());
+            config.lease = lease;
+            let registry = Arc::new(registry.clone());
+            nodes.push(Node::start_with(config, listener, registry).await.unwrap());
+            together(&nodes).await;
+        }
+        (nodes, valves)
+    }
+
+    async fn together(nodes: &[Node]) {
+        let waiting = async {
+            loop {
+                let all: Vec<_> = nodes.iter().map(Node::status).collect();
+                let is_in = |status: &crate::Status| {
+                    let in_view = status.members.iter().filter(|it| it.is_in_view).count();
+                    status.readiness == crate::Readiness::Ready && in_view == nodes.len()
+                };
+                if all.iter().all(is_in) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, waiting).await.expect("they are in one view");
+    }
+
+    /// Waits for the gap after which everything of all members is heard.
+    async fn all_heard(subscription: &mut Subscription, sources: usize) {
+        for _ in 0..sources {
+            assert!(matches!(next(subscription).await, Item::Gap(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_hears_what_happens_at_the_other_members() {
+        let (nodes, _valves) = group(2, Duration::from_secs(15)).await;
+        let mut all = nodes[0].engine.changes("job/".to_string(), None);
+        all_heard(&mut all, 1).await;
+        let owner = session(&nodes[1], "far away", None, "job/1");
+        nodes[1].engine.serve(|service, parts, out| service.close(owner, parts, out));
+        loop {
+            let change = change(&mut all).await;
+            assert_eq!((&*change.member, &*change.label), ("b", "far away"));
+            if change.what == What::Released {
+                break;
+            }
+        }
+        drop(all);
+        nodes[0].engine.watching().rest();
+        let rests = async {
+            hold(&nodes[0].engine.watching().audience).idle_since = None;
+            while nodes[1].engine.watching().is_watched() {
+                nodes[0].engine.watching().noted.notify_one();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, rests).await.expect("nothing is noted where nobody watches");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_lost_is_a_gap() {
+        let (mut nodes, _valves) = group(3, Duration::from_secs(2)).await;
+        let mut all = nodes[0].engine.changes(String::new(), None);
+        all_heard(&mut all, 2).await;
+        drop(nodes.pop());
+        assert!(matches!(next(&mut all).await, Item::Gap(_)));
+        drop(nodes[1].lock("x").await.unwrap());
+        let granted = async {
+            while !matches!(next(&mut all).await, Item::Change(change) if change.what == What::Granted)
+            {
+            }
+        };
+        tokio::time::timeout(LIMIT, granted).await.expect("the others are heard");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_cut_off_is_a_gap_and_not_silence() {
+        let (nodes, valves) = group(2, Duration::from_secs(60)).await;
+        let mut all = nodes[0].engine.changes(String::new(), None);
+        all_heard(&mut all, 1).await;
+        valves.iter().for_each(Valve::close);
+        assert!(matches!(next(&mut all).await, Item::Gap(_)), "it is not heard");
+        valves.iter().for_each(Valve::open);
+        assert!(matches!(next(&mut all).await, Item::Gap(_)), "and then it is");
+    }
+}

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catraca_group::{RequestId, View};
+use catraca_group::{RequestId, Run, Times, View};
 
 use super::Engine;
 use crate::audit::{Audit, Record};
 use crate::changes::{Changes, Subscription};
+use crate::metrics::Metrics;
 use crate::mutex::hold;
 
 impl Engine {
@@ -20,6 +21,29 @@ impl Engine {
     /// What happens to locks, and who wants to know.
     pub(crate) fn watching(&self) -> &Arc<Changes> {
         &self.changes
+    }
+
+    /// What is counted for those who watch from outside.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// How long clients have waited for locks and held them, and how many wait in the longest queue.
+    pub(crate) fn measured(&self) -> (Times, u64) {
+        let (mut times, mut longest) = (Times::default(), 0);
+        for shard in self.shards.all() {
+            self.shards.step(shard, |cell| {
+                times.merge(cell.shard.times());
+                longest = longest.max(cell.shard.longest_queue());
+            });
+        }
+        (times, longest)
+    }
+
+    /// Which runs of other members are in the view that runs here.
+    pub(crate) fn peers_in_view(&self) -> Vec<Run> {
+        let seats = self.links.present();
+        seats.iter().flatten().map(|link| link.run.clone()).collect()
     }
 
     /// Writes something into the audit log, if there is one.

@@ -20,6 +20,7 @@ use super::quota::{self, Bytes, Quota};
 use crate::access::{Access, Denied, Identity};
 use crate::engine::Engine;
 use crate::gateway::Gateway;
+use crate::metrics::Interface;
 use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
@@ -129,6 +130,8 @@ impl Connection<'_> {
         mut writer: impl AsyncWrite + Unpin,
     ) -> io::Result<()> {
         let (outbox, quota) = (Arc::clone(&self.outbox), self.quota);
+        let metrics = self.engine.metrics();
+        let _connected = metrics.connect(Interface::Native);
         let mut bytes = Vec::new();
         let mut unfinished = quota.unfinished();
         let mut begun = None;
@@ -149,9 +152,11 @@ impl Connection<'_> {
             let has_room = bytes.len() <= most;
             tokio::select! {
                 read = read_some(&mut reader, &mut bytes), if has_room => {
-                    if read? == 0 {
+                    let read = read?;
+                    if read == 0 {
                         return Ok(());
                     }
+                    metrics.receive(Interface::Native, read);
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
@@ -404,7 +409,10 @@ impl Connection<'_> {
                     let written = timeout(READ_TIME, writer.write(rest)).await;
                     match written.unwrap_or_else(|_| Err(too_slow()))? {
                         0 => return Err(io::ErrorKind::WriteZero.into()),
-                        written => rest = &rest[written..],
+                        written => {
+                            self.engine.metrics().send(Interface::Native, written);
+                            rest = &rest[written..];
+                        }
                     }
                 }
                 let flushed = timeout(READ_TIME, writer.flush()).await;
