@@ -82,7 +82,9 @@ async fn the_commands_of_the_manual_print_what_it_says() {
         let printed: Value = serde_json::from_str(&printed).expect(&printed);
         let said: Value = serde_json::from_str(&said).expect(&said);
         assert!(is_alike("", &printed, &said), "{command}\nprints {said}\nnot {printed}");
-        if let (Some(here), Some(there)) = (said["fences"][0].as_str(), printed["fences"][0].as_str()) {
+        if let (Some(here), Some(there)) =
+            (said["fences"][0].as_str(), printed["fences"][0].as_str())
+        {
             fences = (there.to_string(), here.to_string());
         }
         id = said["id"].as_str().map_or(id, str::to_string);
