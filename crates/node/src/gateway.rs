@@ -17,7 +17,7 @@ use tokio::task::yield_now;
 
 use crate::changes::Subscription;
 use crate::engine::Engine;
-use crate::metrics;
+use crate::metrics::{self, Metrics};
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -131,8 +131,13 @@ impl Gateway {
         self.engine.changes(prefix, after)
     }
 
-    /// How the node is doing, in the form of OpenMetrics.
-    pub(crate) fn metrics(&self) -> String {
+    /// What is counted of the interfaces.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.engine.metrics()
+    }
+
+    /// Everything that is counted, in the form of OpenMetrics.
+    pub(crate) fn metrics_text(&self) -> String {
         metrics::text(&self.engine)
     }
 
