@@ -68,7 +68,9 @@ impl Node {
         // What another run has left.
         let _ = std::fs::remove_dir_all(&data);
         let mut command = Command::new(root().join("target/debug/catraca"));
-        command.args(["node", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"]).arg(data);
+        command
+            .args(["node", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
+            .arg(data);
         let mut child = command.stdout(Stdio::piped()).spawn().context("no node")?;
         let output = child.stdout.take().context("a node says nothing")?;
         let mut node = Node { child, address: String::new() };
