@@ -3,6 +3,10 @@
 mod bench;
 mod chaos;
 mod claims;
+mod fuzz;
+mod package;
+mod packages;
+mod schemathesis;
 mod shell;
 mod soak;
 mod test;
@@ -29,7 +33,10 @@ enum Chore {
         check: bool,
     },
     /// Runs the benchmarks and prints a table of the figures with their goals
+    #[command(args_conflicts_with_subcommands = true)]
     Bench {
+        #[command(subcommand)]
+        other: Option<bench::Other>,
         /// Leaves the criterion benchmarks out and prints only the table
         #[arg(long)]
         table: bool,
@@ -37,6 +44,8 @@ enum Chore {
         #[arg(long)]
         graphs: bool,
     },
+    /// Sends a real node what its OpenAPI document allows and what it does not, for less than a minute
+    Schemathesis,
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak {
         /// Minutes for the seeded runs
@@ -48,11 +57,22 @@ enum Chore {
     /// Exits with 0 if everything held, 3 if something was violated, 1 if the system is in the way, 2 if
     /// the input is wrong, 4 if this user or system cannot have namespaces, 130 if it was stopped.
     Chaos(chaos::Options),
+    /// Builds what users install: a package for Debian, a container image, an archive, and their sums
+    Package(package::Options),
     /// The table of the bench chore, in the profile that this was built with
     #[command(hide = true)]
     Measure {
         #[arg(long)]
         graphs: bool,
+    },
+    /// The work of 'bench peers', in the profile that this was built with
+    #[command(hide = true)]
+    MeasurePeers(bench::PeersOptions),
+    /// The smallest lock service, which 'bench peers' compares others with
+    #[command(hide = true)]
+    BareServer {
+        /// Where to listen
+        address: String,
     },
     /// The work of the soak chore, in the profile that this was built with
     #[command(hide = true)]
@@ -69,10 +89,15 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
-        Chore::Bench { table, graphs } => bench::all(table, graphs)?,
+        Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
+        Chore::Bench { other: None, table, graphs } => bench::all(table, graphs)?,
+        Chore::Schemathesis => schemathesis::all()?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
+        Chore::Package(options) => package::all(&options)?,
         Chore::Measure { graphs } => bench::measure(graphs)?,
+        Chore::MeasurePeers(options) => bench::measure_peers(&options)?,
+        Chore::BareServer { address } => bench::bare_server(&address)?,
         Chore::Explore { minutes } => soak::explore(minutes)?,
         Chore::ChaosInside(inside) => return chaos::inside(&inside),
         Chore::ChaosClient(options) => return chaos::client(&options),

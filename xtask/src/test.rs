@@ -2,15 +2,29 @@
 
 use anyhow::{Result, bail};
 
-use crate::shell::{run, run_with, succeeds};
+use crate::shell::{self, run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
-/// keep a registry in; what makes certificates for it; and networks for `cargo xtask chaos`.
-const PACKAGES: &[&str] =
-    &["etcd-client", "etcd-server", "fonts-dejavu-core", "iproute2", "openssl", "procps"];
+/// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what shows manual
+/// pages; a terminal for `catraca top`; what makes the user of a service; what runs the client for Python, and
+/// lock libraries; and Redis, to compare with.
+const PACKAGES: &[&str] = &[
+    "adduser",
+    "etcd-client",
+    "etcd-server",
+    "fonts-dejavu-core",
+    "groff",
+    "iproute2",
+    "openssl",
+    "procps",
+    "python3",
+    "python3-venv",
+    "redis-server",
+    "tmux",
+];
 
 pub(crate) fn all() -> Result<()> {
-    install_packages()?;
+    crate::packages::install(PACKAGES, "cargo xtask test")?;
     run("cargo fmt --all --check")?;
     run("cargo clippy --workspace --all-targets -- -D warnings")?;
     run_with("cargo doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")])?;
@@ -22,6 +36,8 @@ pub(crate) fn all() -> Result<()> {
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;
     run("cargo test --workspace --doc")?;
+    crate::schemathesis::all()?;
+    crate::package::trial(&shell::built("debug/catraca"))?;
     chaos()?;
     crate::claims::write(true)?;
     println!("all tests passed");
@@ -41,28 +57,4 @@ fn chaos() -> Result<()> {
         }
         _ => bail!("chaos has found something; see above"),
     }
-}
-
-/// Installs the packages that are missing, and only those.
-fn install_packages() -> Result<()> {
-    if !succeeds("dpkg --version") {
-        println!("not a Debian system: the tests expect {} to be there", PACKAGES.join(", "));
-        return Ok(());
-    }
-    let is_missing = |package: &&str| !succeeds(&format!("dpkg -s {package}"));
-    let missing: Vec<&str> = PACKAGES.iter().copied().filter(is_missing).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let packages = missing.join(" ");
-    let sudo = match (succeeds("test -w /var/lib/dpkg"), succeeds("sudo -n true")) {
-        (true, _) => "",
-        (false, true) => "sudo ",
-        (false, false) => bail!(
-            "the tests need these Debian packages, and only root can install them: {packages}\n\
-             run 'apt-get install {packages}' as root, then 'cargo xtask test' again"
-        ),
-    };
-    run(&format!("{sudo}apt-get update --quiet"))?;
-    run(&format!("{sudo}apt-get install --yes --no-install-recommends {packages}"))
 }

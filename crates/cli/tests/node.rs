@@ -81,6 +81,7 @@ fn a_file_is_explained_or_refused_with_its_line() {
         .says("ci/*   raymond")
         .says("*      bertier")
         .says("5,000 locks per node")
+        .says("where others reach a node, it does not start")
         .says("catraca node --config group.toml --name MEMBER");
     folder.run(&["config", "check", "group.toml", "--name", "b"]).says("b (this node)");
     folder.write("all.toml", "[[namespace]]\nnames = '*'\nalgorithm = 'raymond'\n");
@@ -151,7 +152,7 @@ fn a_node_takes_as_many_connections_as_the_system_lets_it() {
     node.complains("at most 300 open files, and nearly as many connections");
     let said = node.stdout();
     let address = said.split("listens at ").nth(1).unwrap().split(". ").next().unwrap();
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 3, 0]].concat();
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 4, 0], &[1, 0, 0, 0, 0]].concat();
     let clients: Vec<TcpStream> = (0..100)
         .map(|_| {
             let mut client = TcpStream::connect(address).unwrap();
@@ -182,7 +183,7 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     // Another protocol; a frame of 2 GB announced in the handshake, and after it; nonsense after it.
     closed(say(b"GET / HTTP/1.1\r\n\r\n"));
     closed(say(&[&b"catraca\n"[..], &[0, 0, 0, 128]].concat()));
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 3, 0]].concat();
+    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 4, 0], &[1, 0, 0, 0, 0]].concat();
     let mut client = say(&hello);
     let mut welcome = [0; 4];
     client.read_exact(&mut welcome).unwrap();
@@ -308,11 +309,13 @@ fn a_group_without_most_of_its_registry_grants_nothing_and_says_who_is_missing()
 
 #[test]
 fn signals_stop_a_node_in_order_or_not_at_all() {
-    for signal in ["HUP", "INT", "TERM"] {
+    for signal in ["INT", "TERM"] {
         let mut service = Service::start(1, &[]);
         let node = service.nodes.remove(0);
         // These are not for it.
         node.signal("USR2");
+        node.signal("HUP");
+        node.complains("tokens and certificates were read again");
         node.signal("USR1");
         node.complains("status, readiness Ready, locks 0");
         service.lock(0, "x", "true").ends().quietly(0);

@@ -19,6 +19,8 @@ mod detector;
 mod driver;
 mod durable;
 mod fence;
+mod force;
+mod histogram;
 mod kind;
 mod listing;
 mod lock;
@@ -45,14 +47,16 @@ mod wait;
 pub use ahash::RandomState;
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
-    Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
-    Timer,
+    Change, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
+    StepMessage, Timer,
 };
 pub use durable::{
     AcquireDurable, Adopted, DurableHold, DurablePart, HoldId, LONGEST_NOTE, LONGEST_OWNER, Target,
     Unlock,
 };
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
+pub use force::{Force, Order};
+pub use histogram::{Histogram, Times};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
@@ -69,7 +73,7 @@ pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
-pub use service::{Health, Host, Notice, Output, Service, USUAL_IDLE_NAMES};
+pub use service::{Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };
@@ -85,6 +89,6 @@ pub use timed::{
 };
 pub use turns::Turns;
 pub use view::{
-    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
+    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View, fits,
 };
 pub use wait::Wait;

@@ -151,6 +151,8 @@ pub(crate) struct Grant {
     pub(crate) ticket: Ticket,
     pub(crate) request: Option<RequestId>,
     pub(crate) fence: Fence,
+    /// Since when it has waited, and when it was let in, if it had to wait.
+    pub(crate) waited: Option<(Time, Time)>,
 }
 
 /// What follows from somebody's leaving.
@@ -322,25 +324,28 @@ impl Lock {
         let Place::Asking(asked, last) = &self.seats[seat].place else { return Admitted::Unasked };
         let last = *last;
         let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
+        let waited =
+            |(ticket, waiter): (Ticket, Waiter)| (ticket, waiter.asker, Some(waiter.since));
         let next = match asked {
             None => call(&mut self.waiting, None)
-                .map(|(ticket, waiter)| (ticket, waiter.asker))
-                .or_else(|| newcomer.take()),
+                .map(waited)
+                .or_else(|| newcomer.take().map(|(ticket, asker)| (ticket, asker, None))),
             Some((ticket, claim)) => {
                 let heir = self.heir(*ticket, claim);
-                let called = heir.and_then(|ticket| call(&mut self.waiting, Some(ticket)));
-                called.map(|(ticket, waiter)| (ticket, waiter.asker))
+                heir.and_then(|ticket| call(&mut self.waiting, Some(ticket))).map(waited)
             }
         };
-        let Some((ticket, asker)) = next else {
+        let Some((ticket, asker, since)) = next else {
             self.seats[seat].place = Place::Idle(last);
             return Admitted::Nobody;
         };
         let request = asker.request;
         self.seats[seat].turn = rules.turns.handovers_for(self.waiting.len() + 1);
         self.seats[seat].has_left = false;
-        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
-        Admitted::Client(Grant { ticket, request, fence })
+        let now = now();
+        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now, fence });
+        let waited = since.map(|since| (since, now));
+        Admitted::Client(Grant { ticket, request, fence, waited })
     }
 
     /// A hold that was elsewhere has `seat` from the next view on.
@@ -377,9 +382,11 @@ impl Lock {
             && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
             let request = waiter.asker.request;
-            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now());
+            let now = now();
+            let waited = Some((waiter.since, now));
+            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now);
             (hold.fence, seat.has_left) = (fence, false);
-            return Left::HandedOver(Grant { ticket, request, fence });
+            return Left::HandedOver(Grant { ticket, request, fence, waited });
         }
         (seat.turn, seat.place) = (0, Place::Idle(seat.place.last()));
         Left::Release(index)
@@ -409,6 +416,11 @@ impl Lock {
     /// Whether `ticket` waits.
     pub(crate) fn is_waiting(&self, ticket: Ticket) -> bool {
         self.waiting.contains_key(&ticket)
+    }
+
+    /// Who waits with `ticket`.
+    pub(crate) fn waiter(&self, ticket: Ticket) -> Option<&Asker> {
+        self.waiting.get(&ticket).map(|waiter| &waiter.asker)
     }
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.

@@ -11,15 +11,16 @@ use core::time::Duration;
 use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
-use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::driver::{Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
 use crate::durable::{AcquireDurable, HoldId, Unlock};
+use crate::force::Order;
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Revision, Trouble, Word};
-use crate::request::{Acquire, Origin};
+use crate::request::{Acquire, Origin, RequestId};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
@@ -81,6 +82,8 @@ pub enum Input<'a> {
     CancelTimed(HoldId),
     /// Somebody wants something done with a timed hold.
     Timed(u64, Which, Operation),
+    /// Somebody wants a member, by its name, to carry out an order.
+    Order(u64, &'a str, Order),
     /// Somebody wants to know the newest fence of a lock.
     NewestFence(u64, String, u32),
     /// These keys of the registry were written or deleted, at these revisions.
@@ -154,7 +157,7 @@ impl WholeMember {
             }
             Input::Release(owner, number) => service.release_request(owner, number, host, out),
             Input::Renew(owner) => {
-                if let Err(why) = service.renew(owner, host) {
+                if let Err(why) = service.renew(owner, host, out) {
                     out.push(Output::Notice(owner, crate::Notice::Over(why)));
                 }
             }
@@ -192,6 +195,7 @@ impl WholeMember {
             Input::Timed(asker, which, operation) => {
                 service.timed(asker, which, operation, host, out);
             }
+            Input::Order(asker, member, order) => service.order(asker, member, order, host, out),
             Input::NewestFence(asker, name, permits) => {
                 service.newest_fence(asker, &name, permits, host, out);
             }
@@ -354,6 +358,10 @@ impl Driver for Parts<'_> {
     fn event(&mut self, event: Event<'_>) {
         self.driver.event(event);
     }
+
+    fn identify(&mut self, request: RequestId, label: &str) {
+        self.driver.identify(request, label);
+    }
 }
 
 impl Host for Parts<'_> {
@@ -367,8 +375,8 @@ impl Host for Parts<'_> {
         self.stepped(|shard, outputs| shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
-    fn release(&mut self, place: Place) {
-        self.stepped(|shard, outputs| shard.release(place, outputs));
+    fn end(&mut self, place: Place, ending: Ending) {
+        self.stepped(|shard, outputs| shard.end(place, ending, outputs));
     }
 
     fn settled(&mut self) -> Option<Settled> {
@@ -381,6 +389,11 @@ impl Host for Parts<'_> {
 
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
         self.shard.is_held(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
+        let found = self.shard.holder(key, self.hasher.hash_one(key), name, fence);
+        found.map(|(lock, ticket, request)| (Place { shard: 0, lock, ticket }, request))
     }
 
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {

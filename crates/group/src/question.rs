@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::StepMessage;
 use crate::durable::HoldId;
+use crate::force::Order;
 use crate::listing::{Page, Query};
 use crate::membership::ViewMessage;
 use crate::refusal::Refusal;
@@ -39,6 +40,8 @@ pub enum PeerMessage<'a> {
         #[serde(borrow)]
         body: &'a [u8],
     },
+    /// What the driver of a member tells that of another; members have nothing to do with it.
+    Aside(#[serde(borrow)] &'a [u8]),
     /// A question.
     Ask {
         /// The view that it belongs to.
@@ -70,6 +73,8 @@ pub enum Question {
     NewestFence(String, u32),
     /// What is to be done with a timed hold, if it is there.
     Timed(Which, Operation),
+    /// What whoever administers the group wants to be done there.
+    Order(Order),
     /// To remember a timed hold of the sender.
     Remember(Box<TimedCopy>),
     /// To remember it no more.
@@ -87,6 +92,8 @@ pub enum Answer {
     NewestFence(Option<u64>),
     /// To [`Question::Timed`].
     Timed(Result<Box<TimedHold>, Refusal>),
+    /// To [`Question::Order`]: it is done, or there was nothing to do.
+    Obeyed(Result<bool, Refusal>),
     /// To [`Question::Remember`]: whether there is room for it.
     Remembered(bool),
     /// To [`Question::Forget`].

@@ -86,6 +86,9 @@ pub enum Refusal {
     /// The lock is held, but not with this token.
     #[error("'{0}' is held by somebody else: the token is not that of the holder")]
     OtherHolder(String),
+    /// Whoever administers the group has ended the hold.
+    #[error("released by force by {0}")]
+    Forced(String),
     /// It was not granted in time.
     #[error("the lock was not granted in time")]
     TimedOut,
@@ -167,6 +170,9 @@ pub enum Refusal {
     /// Several durable holds have this name.
     #[error("there are {1} durable holds of '{0}'; say which one by its id")]
     SeveralHolds(String, usize),
+    /// Whoever asks may not do this, and why.
+    #[error("{0}")]
+    Denied(String),
     /// There is no such session, or not any more.
     #[error("the node does not know this session: it has ended, or the node was restarted")]
     UnknownSession,
@@ -204,6 +210,7 @@ impl Refusal {
             Refusal::TooManyRequests => "too-many-requests",
             Refusal::Taken => "taken",
             Refusal::OtherHolder(_) => "other-holder",
+            Refusal::Forced(_) => "forced",
             Refusal::TimedOut => "timed-out",
             Refusal::Full => "full",
             Refusal::TooManySessions => "too-many-sessions",
@@ -227,6 +234,7 @@ impl Refusal {
             Refusal::NoSuchHold(_) => "no-such-hold",
             Refusal::NotOwner(_) => "not-owner",
             Refusal::SeveralHolds(..) => "several-holds",
+            Refusal::Denied(_) => "denied",
             Refusal::UnknownSession => "unknown-session",
         }
     }
@@ -250,7 +258,8 @@ impl Refusal {
             | Refusal::OtherRequest(_)
             | Refusal::NoSuchHold(_)
             | Refusal::NotOwner(_)
-            | Refusal::SeveralHolds(..) => Class::Input,
+            | Refusal::SeveralHolds(..)
+            | Refusal::Denied(_) => Class::Input,
             Refusal::Taken | Refusal::OtherHolder(_) => Class::Taken,
             Refusal::TimedOut => Class::TimedOut,
             Refusal::Full
@@ -269,7 +278,7 @@ impl Refusal {
             | Refusal::NoRegistry
             | Refusal::Registry(_)
             | Refusal::Unsure => Class::Unavailable,
-            Refusal::UnknownSession => Class::Gone,
+            Refusal::Forced(_) | Refusal::UnknownSession => Class::Gone,
         }
     }
 }
@@ -293,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 37] {
+    fn all() -> [Refusal; 39] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -310,6 +319,7 @@ mod tests {
             Refusal::TooManyRequests,
             Refusal::Taken,
             Refusal::OtherHolder(name()),
+            Refusal::Forced(name()),
             Refusal::TimedOut,
             Refusal::Full,
             Refusal::TooManySessions,
@@ -333,6 +343,7 @@ mod tests {
             Refusal::NoSuchHold(name()),
             Refusal::NotOwner(name()),
             Refusal::SeveralHolds(name(), 2),
+            Refusal::Denied("why".to_string()),
             Refusal::UnknownSession,
         ]
     }

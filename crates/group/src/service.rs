@@ -13,6 +13,7 @@ mod crashes;
 mod durable;
 mod errands;
 mod fences;
+mod forcing;
 mod forgetting;
 mod group;
 mod looking;
@@ -33,7 +34,7 @@ use core::hash::{Hash, Hasher};
 use catraca_core::{Claim, Fence};
 
 use crate::detector::Detector;
-use crate::driver::{Driver, Outputs, Place, Settled, Timer};
+use crate::driver::{Driver, Ending, Outputs, Place, Settled, Timer};
 use crate::durable::DurableHold;
 use crate::listing::Page;
 use crate::lock::Owner;
@@ -47,6 +48,7 @@ use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
 use crate::timed::TimedHold;
 use crate::view::View;
+pub use forcing::MOST_FORCED;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
 
@@ -59,7 +61,12 @@ pub trait Host: Driver {
     fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal>;
 
     /// See [`Shard::release`].
-    fn release(&mut self, place: Place);
+    fn release(&mut self, place: Place) {
+        self.end(place, Ending::Released);
+    }
+
+    /// See [`Shard::end`].
+    fn end(&mut self, place: Place, ending: Ending);
 
     /// Takes one of those, in order, whose part of a request has come to the end of waiting.
     fn settled(&mut self) -> Option<Settled>;
@@ -69,6 +76,9 @@ pub trait Host: Driver {
 
     /// Whether a client of this member is inside what `key` names; of a set, inside a part of it.
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool;
+
+    /// See [`Shard::holder`].
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)>;
 
     /// See [`Shard::newest_fence`].
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence>;
@@ -95,6 +105,13 @@ pub enum Notice {
     },
     /// A request was not granted, and will not be.
     Refused {
+        /// The client's number for the request.
+        request: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// What a request was granted is to be given up and released: it is not the client's much longer.
+    Lost {
         /// The client's number for the request.
         request: u32,
         /// Why.
@@ -133,6 +150,12 @@ pub enum Output {
     Fence(u64, Result<Option<u64>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
+    /// What a caller holds at this place that has waited for its ticket itself is lost.
+    LostAt(Place),
+    /// An order of this asker was carried out; false if there was nothing to do.
+    Obeyed(u64, Result<bool, Refusal>),
+    /// The member was told to leave, on behalf of whom.
+    Kicked(String),
     /// The page that somebody of this member has asked for.
     Page(u64, Page),
     /// From now on the member grants locks.
@@ -190,6 +213,8 @@ enum Asking {
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
     Timed(errands::Errand),
+    /// For somebody whose order this member is to carry out.
+    Order(u64, usize),
     /// For somebody who wants to know the newest fence of a lock.
     Fence(fences::Comparison),
 }
@@ -215,6 +240,8 @@ pub struct Service {
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
     timed: timed::Timed,
+    /// What is being ended by force.
+    forced: Vec<forcing::Forced>,
     standby: standby::Standby,
     /// Of a member whose group changes.
     views: Option<views::Views>,
@@ -241,6 +268,7 @@ impl Service {
             questions: BTreeMap::new(),
             last_question: 0,
             timed: timed::Timed::default(),
+            forced: Vec::new(),
             standby: standby::Standby::default(),
             views: None,
             view,
@@ -260,6 +288,7 @@ impl Service {
             Timer::Membership => self.wake(host, out),
             Timer::Departure => self.go_on_departing(host, out),
             Timer::Durable => self.look_again(host, out),
+            Timer::Force => self.look_at_forced(host, out),
             Timer::Session(owner) => self.expire(owner, host, out),
             Timer::Request(id) => self.give_up(id, host, out),
             Timer::Question(number) => self.close_question(number, host, out),
@@ -343,6 +372,7 @@ impl Hash for Service {
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
         (&self.timed, &self.standby).hash(hasher);
+        self.forced.hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
             (views, self.view.me, &self.view.members).hash(hasher);
@@ -353,7 +383,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) | Asking::Timed(_) | Asking::Fence(_) => None,
+                Asking::List(_) | Asking::Timed(_) | Asking::Fence(_) | Asking::Order(..) => None,
             };
             (number, request).hash(hasher);
         }

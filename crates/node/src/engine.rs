@@ -6,6 +6,7 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
+mod administering;
 mod askers;
 mod asking;
 mod links;
@@ -13,6 +14,7 @@ mod parts;
 mod programs;
 mod serving;
 mod shards;
+mod watching;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -28,14 +30,18 @@ use catraca_group::{
     Who,
 };
 use catraca_registry::{Registry, Txn};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
+use self::administering::Forced;
 use self::askers::Askers;
 use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
+use crate::audit::Audit;
+use crate::changes::Changes;
 use crate::link::{Link, LinkError};
+use crate::metrics::{Interface, Metrics};
 use crate::mutex::hold;
 use crate::native::Outbox;
 use crate::timers::Timers;
@@ -108,6 +114,16 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
+    /// What callers hold that have waited for their tickets themselves, and is being ended by force.
+    forced: Forced,
+    /// How many more may administer at a time.
+    administering: Semaphore,
+    /// What is counted for those who watch from outside.
+    metrics: Metrics,
+    /// What happens to locks, and who wants to know.
+    changes: Arc<Changes>,
+    /// Where it is written down who holds what, if anywhere.
+    audit: Option<Audit>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
@@ -139,6 +155,7 @@ impl Engine {
         group: &str,
         incarnation: u64,
         limits: Limits,
+        audit: Option<Audit>,
     ) -> (Self, mpsc::UnboundedReceiver<(u64, Txn)>) {
         let shape = Service::before_any_view(&settings);
         let view = Arc::new(shape.clone());
@@ -149,6 +166,7 @@ impl Engine {
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
         let shards = Shards::new(&view, limits.turns);
+        let changes = Arc::new(Changes::new(&own.name, incarnation, audit.is_some()));
         let serving = Serving { service, view, seats: Seats::default() };
         let engine = Engine {
             shape,
@@ -175,6 +193,11 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            forced: Forced::default(),
+            administering: Semaphore::new(administering::MOST_AT_A_TIME),
+            metrics: Metrics::default(),
+            changes,
+            audit,
             registry: Mutex::new(None),
         };
         (engine, asked)
@@ -315,9 +338,12 @@ impl Engine {
         number: u64,
         bytes: &[u8],
     ) -> (Result<usize, LinkError>, Unsent<'_>) {
+        self.metrics.receive(Interface::Peer, bytes.len());
         let mut unsent = Unsent { engine: self, members: 0 };
         let taken = link.take_in(number, bytes, |message| {
-            if let PeerMessage::Step(step) = message
+            if let PeerMessage::Aside(body) = message {
+                self.changes.hear(&link.run, body);
+            } else if let PeerMessage::Step(step) = message
                 && let Some(place) = link.place_in(step.epoch)
             {
                 unsent.members |= self.deliver(place, step);
@@ -444,6 +470,7 @@ impl Engine {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
         self.askers.close();
+        self.changes.close();
         let registry = hold(&self.registry).take();
         drop(registry);
         self.losses.notify_waiters();

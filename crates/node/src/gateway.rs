@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
     Status, Target, TimedHold, Unlock, Wait, Which, Who,
@@ -14,7 +15,9 @@ use catraca_group::{
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use crate::changes::Subscription;
 use crate::engine::Engine;
+use crate::metrics::{self, Metrics};
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -111,6 +114,31 @@ impl Gateway {
         yield_now().await;
         drop(turn);
         made.await
+    }
+
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
+    pub(crate) async fn force_release(
+        &self,
+        name: &str,
+        fences: &[u64],
+        by: &str,
+    ) -> Result<Vec<ForcedHold>, Refusal> {
+        self.engine.force_release(name, fences, by).await
+    }
+
+    /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
+    pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.engine.changes(prefix, after)
+    }
+
+    /// What is counted of the interfaces.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.engine.metrics()
+    }
+
+    /// Everything that is counted, in the form of OpenMetrics.
+    pub(crate) fn metrics_text(&self) -> String {
+        metrics::text(&self.engine)
     }
 
     /// How the node is doing.

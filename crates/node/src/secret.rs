@@ -1,12 +1,13 @@
-//! Secrets, from the random source of the system.
+//! Bytes that nobody can guess.
 
-/// Bytes that nobody can guess.
-pub(crate) fn secret<const BYTES: usize>() -> [u8; BYTES] {
-    let mut secret = [0; BYTES];
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// So many bytes from the system's random source.
+pub(crate) fn secret<const COUNT: usize>() -> [u8; COUNT] {
+    let mut secret = [0; COUNT];
     let mut filled = 0;
-    while filled < secret.len() {
-        match rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())
-        {
+    while filled < COUNT {
+        match getrandom(&mut secret[filled..], GetRandomFlags::empty()) {
             Ok(bytes) => filled += bytes,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {

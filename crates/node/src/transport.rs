@@ -3,30 +3,32 @@
 //! There is one link for each pair of runs of two members. Whoever joined the group later calls; the other
 //! answers. A connection that breaks is made anew, for as long as both are in the view.
 
+mod answering;
+
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, VERSION};
+use catraca_client::handshake::{self, Caller, HandshakeError};
+use catraca_client::stream::Stream;
+use catraca_client::tls;
 use catraca_group::{Entry, MOST_MEMBERS, Run};
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::acceptor::Acceptor;
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Peers};
 use crate::link::{Link, LinkError, Resumption};
-use crate::mutex::hold;
-use crate::native::Server;
 use crate::registry::Calls;
 use crate::repeats::Repeats;
+use crate::wire::{self, WireReader};
 
 /// A handshake takes no longer.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
@@ -87,6 +89,10 @@ pub(crate) struct Transport {
     pub(crate) engine: Arc<Engine>,
     /// Who answers what other members ask of the registry here.
     pub(crate) calls: Arc<Calls>,
+    /// How connections are taken.
+    pub(crate) acceptor: Acceptor,
+    /// How other members are called.
+    pub(crate) dialer: Arc<Dialer>,
 }
 
 /// A task that ends with this.
@@ -99,163 +105,6 @@ impl Drop for Running {
 }
 
 impl Transport {
-    /// Answers every call. Calls end with this.
-    pub(crate) async fn answer(self, listener: TcpListener, server: Arc<Server>) {
-        let told = Arc::default();
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            match accepted {
-                Ok((stream, from)) => {
-                    let (transport, server) = (self.clone(), Arc::clone(&server));
-                    let told = Arc::clone(&told);
-                    calls.spawn(async move {
-                        if let Err(error) = transport.receive(stream, from, &server).await {
-                            turned_away(from, error.to_string(), &told);
-                        }
-                    });
-                }
-                Err(error) => {
-                    // Too many open files, most likely: others may close.
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(LONGEST_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    async fn receive(
-        &self,
-        mut stream: TcpStream,
-        from: SocketAddr,
-        server: &Server,
-    ) -> Result<(), HandshakeError> {
-        prepare(&stream)?;
-        let hello: Hello = in_time(async {
-            handshake::hear_magic(&mut stream).await?;
-            handshake::hear(&mut stream).await
-        })
-        .await?;
-        let speaks = hello.version;
-        let other_version = (speaks != VERSION).then(|| {
-            format!(
-                "whoever calls speaks version {speaks}, whoever is called {VERSION}; run the same release on both"
-            )
-        });
-        match hello.caller {
-            Caller::Client => self.receive_client(stream, from, other_version, server).await,
-            Caller::Member(introduction) => {
-                if let Some(why) = other_version {
-                    handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
-                    return Err(HandshakeError::Refused(why));
-                }
-                let introduction = frame::read(&introduction)?;
-                self.receive_member(stream, introduction).await
-            }
-            Caller::Registry => match other_version {
-                // Whoever speaks another version gets no reply, and says so there.
-                Some(why) => Err(HandshakeError::Refused(why)),
-                None => {
-                    if let Err(error) = self.calls.answer(stream).await {
-                        tracing::debug!(%from, %error, "a member asks the registry no more");
-                    }
-                    Ok(())
-                }
-            },
-        }
-    }
-
-    async fn receive_client(
-        &self,
-        mut stream: TcpStream,
-        from: SocketAddr,
-        other_version: Option<String>,
-        server: &Server,
-    ) -> Result<(), HandshakeError> {
-        let full = || "this node has too many connections; close some, or try again".to_string();
-        let place = match other_version {
-            Some(why) => Err(why),
-            None => server.enter(from.ip()).ok_or_else(full),
-        };
-        let place = match place {
-            Ok(place) => place,
-            Err(why) => {
-                handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
-                return Err(HandshakeError::Refused(why));
-            }
-        };
-        let welcome = Greeting::Welcome { incarnation: self.engine.incarnation };
-        handshake::say(&mut stream, &welcome).await?;
-        let (reader, writer) = stream.into_split();
-        server.serve(reader, writer, Some(place)).await;
-        Ok(())
-    }
-
-    async fn receive_member(
-        &self,
-        mut stream: TcpStream,
-        introduction: Introduction,
-    ) -> Result<(), HandshakeError> {
-        if let Err(why) = self.check(&introduction) {
-            handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
-            let from = &introduction.from;
-            return Err(HandshakeError::Refused(format!("'{from}' is refused: {why}")));
-        }
-        let Introduction { from, link: id, is_resumed, received, .. } = introduction;
-        let call = Resumption { id, is_resumed, received };
-        let link = self.engine.links.to(&from);
-        let (link, own) = match link.answer(call) {
-            Ok(own) => (link, own),
-            Err(_) if is_resumed => {
-                handshake::say(&mut stream, &MemberAnswer::Forgotten).await?;
-                return Ok(());
-            }
-            Err(_) => {
-                // The caller has begun anew, and knows nothing of what was said before.
-                let link = self.engine.links.begin_anew(&from);
-                self.engine.forgotten(&from);
-                let own = link.answer(call).unwrap_or_default();
-                (link, own)
-            }
-        };
-        handshake::say(&mut stream, &MemberAnswer::Welcome { received: own }).await?;
-        self.converse(&link, stream, received).await;
-        Ok(())
-    }
-
-    /// Whether the caller may be linked to this member.
-    fn check(&self, introduction: &Introduction) -> Result<(), String> {
-        let Introduction { group, from, to, .. } = introduction;
-        let (own_group, me) = (&self.engine.group, &self.engine.shape.own().name);
-        if group != own_group {
-            return Err(format!("member '{me}' is in group '{own_group}', not in '{group}'"));
-        }
-        if to.name != *me {
-            return Err(format!(
-                "member '{me}' answers where '{to}' should; check the addresses of the members"
-            ));
-        }
-        if from.name == *me {
-            return Err(format!(
-                "another process is member '{from}'; give each node a name of its own"
-            ));
-        }
-        let peers = self.engine.peers.borrow();
-        if to.incarnation != peers.own.incarnation {
-            return Err(format!("member '{me}' was started anew, and joins again"));
-        }
-        let is_known = |run: &Run| peers.entries.iter().any(|entry| entry.run() == *run);
-        let links = self.engine.links.all();
-        let strangers = links.iter().filter(|link| !is_known(&link.run)).count();
-        if strangers >= MOST_STRANGERS && !is_known(from) {
-            return Err("too many members want to join at once".to_string());
-        }
-        Ok(())
-    }
-
     /// Keeps links to whoever is in the view, and to no others.
     pub(crate) async fn keep_links(self) {
         let mut peers = self.engine.peers.subscribe();
@@ -330,9 +179,8 @@ impl Transport {
         own: &Run,
         link: &Link,
         address: &str,
-    ) -> Result<(TcpStream, MemberAnswer), HandshakeError> {
-        let mut stream = TcpStream::connect(address).await?;
-        prepare(&stream)?;
+    ) -> Result<(Stream, MemberAnswer), HandshakeError> {
+        let mut stream = self.dialer.connect(&link.run.name, address).await?;
         let Resumption { id, is_resumed, received } = link.call(fresh_id());
         let introduction = Introduction {
             group: self.engine.group.clone(),
@@ -343,15 +191,19 @@ impl Transport {
             received,
         };
         let introduction = frame::encode(&introduction)?;
-        handshake::greet(&mut stream, Caller::Member(introduction)).await?;
-        let answer = handshake::hear(&mut stream).await?;
-        Ok((stream, answer))
+        let proof = self.dialer.proof();
+        let greeted = handshake::greet(&mut stream, Caller::Member(introduction), &proof).await;
+        // Whoever hangs up has said why before, if it has said anything.
+        match handshake::hear(&mut stream).await.map_err(tell_why) {
+            Err(HandshakeError::Io(error)) => Err(greeted.err().unwrap_or(error.into())),
+            answer => Ok((stream, answer?)),
+        }
     }
 
     /// Uses a connection until it breaks, or the link is not wanted any more.
-    async fn converse(&self, link: &Arc<Link>, stream: TcpStream, received: u64) {
+    async fn converse(&self, link: &Arc<Link>, stream: Stream, received: u64) {
         let member = &link.run;
-        let (reader, writer) = stream.into_split();
+        let Some((reader, writer)) = wire::split(stream) else { return };
         let number = match link.connect(Arc::new(writer), received) {
             Ok(number) => number,
             Err(error) => {
@@ -374,10 +226,10 @@ impl Transport {
         broken.because(why);
     }
 
-    async fn read(&self, link: &Link, number: u64, mut reader: OwnedReadHalf) -> io::Result<()> {
+    async fn read(&self, link: &Link, number: u64, mut reader: WireReader) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
-            if reader.read_buf(&mut bytes).await? == 0 {
+            if reader.read(&mut bytes).await? == 0 {
                 return Ok(());
             }
             let (taken, after) = self.engine.take_in(link, number, &bytes);
@@ -415,6 +267,17 @@ impl Drop for Broken<'_> {
     }
 }
 
+/// An error of TLS in words that say what to do.
+fn tell_why(error: HandshakeError) -> HandshakeError {
+    match error {
+        HandshakeError::Io(error) => match tls::complaint(&error) {
+            Some(why) => HandshakeError::Refused(why),
+            None => HandshakeError::Io(error),
+        },
+        other => other,
+    }
+}
+
 /// A name for a link that no other has had.
 fn fresh_id() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8)
@@ -432,17 +295,6 @@ async fn let_others_run() {
         Poll::Ready(())
     })
     .await;
-}
-
-/// Tells the operator who was turned away. Members try again every second: the same reason from the
-/// same machine is told only once, but to those who want to know everything.
-fn turned_away(from: SocketAddr, why: String, told: &Mutex<Repeats<(IpAddr, String)>>) {
-    let mut told = hold(told);
-    if told.is_news((from.ip(), why.clone())) {
-        tracing::warn!(%from, %why, "a call was not answered");
-    } else {
-        tracing::debug!(%from, %why, "a call was not answered again");
-    }
 }
 
 /// Writes what was not written at once.

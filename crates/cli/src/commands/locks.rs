@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catraca_client::{Connection, DEFAULT_ADDRESS, DurableLine, Line, LineKey, Pages, Query};
+use catraca_client::{Connection, DurableLine, Line, LineKey, Pages, Query};
 use serde_json::json;
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::nodes::NodeArguments;
 use crate::output::{Stdout, terminal_width};
 use crate::screen::Screen;
 use crate::service::block_on;
 use crate::table::{Align, Table, counted, lasting};
-use crate::value::at_node;
 
 /// Lists who holds and who waits, in the whole group.
 ///
@@ -29,9 +29,8 @@ pub(crate) struct Arguments {
     /// Look again every second, until Ctrl-C.
     #[arg(short, long)]
     watch: bool,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -82,7 +81,7 @@ impl Arguments {
     }
 
     async fn pages(&self) -> Result<Pages, Failure> {
-        let connection = Connection::open_any(&self.node).await?;
+        let connection = Connection::open_any(self.nodes.nodes()?).await?;
         let query = Query { whole_group: true, limit: u32::MAX, ..Query::default() };
         Ok(Pages::new(connection, query))
     }
@@ -219,24 +218,31 @@ fn cells(line: &Line) -> Vec<String> {
         0 => "holds".to_string(),
         place => format!("waits {place}"),
     };
-    let (who, pid, millis) = match &line.durable {
-        Some(durable) => {
-            let note = if durable.note.is_empty() { "" } else { ": " };
-            let who = format!("{}{note}{} (durable)", durable.owner, durable.note);
-            (who, "-".to_string(), age(durable, line.millis))
-        }
-        None => (line.label.clone(), line.pid.to_string(), line.millis),
-    };
+    let pid = if line.durable.is_some() { "-".to_string() } else { line.pid.to_string() };
     vec![
         name,
         place,
-        printable(&who),
+        who(line),
         pid,
         printable(&line.host),
         key.node.clone(),
-        lasting(millis),
+        lasting(age_of(line)),
         line.fence.map_or("-".to_string(), |fence| fence.to_string()),
     ]
+}
+
+/// Who holds or waits, for people.
+pub(crate) fn who(line: &Line) -> String {
+    printable(&match &line.durable {
+        Some(DurableLine { owner, note, .. }) if note.is_empty() => format!("{owner} (durable)"),
+        Some(DurableLine { owner, note, .. }) => format!("{owner}: {note} (durable)"),
+        None => line.label.clone(),
+    })
+}
+
+/// For how long somebody has held or waited, in milliseconds.
+pub(crate) fn age_of(line: &Line) -> u64 {
+    line.durable.as_ref().map_or(line.millis, |durable| age(durable, line.millis))
 }
 
 /// For how long a durable hold has been held: longer than at the node where it is now. Of somebody who
@@ -247,7 +253,7 @@ fn age(durable: &DurableLine, waited: u64) -> u64 {
 }
 
 /// What a client says of itself, without what would confuse a terminal.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let cleaned = text.replace(char::is_control, "?");
     if cleaned.is_empty() { "-".to_string() } else { cleaned }
 }

@@ -1,5 +1,10 @@
 //! `catraca node`: a member of a group that grants locks.
 
+mod http;
+mod operations;
+mod resp;
+mod security;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,16 +12,21 @@ use std::time::Duration;
 
 use catraca_algorithms::SpecError;
 use catraca_client::protocol::Description;
-use catraca_client::{Connection, DEFAULT_ADDRESS, Member};
+use catraca_client::{Connection, Member, Nodes};
 use catraca_node::{
-    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
+    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, SecurityConfig, StartError,
+    Status,
 };
 use nix::sys::signal::Signal;
 use tracing::Level;
 
+use self::http::HttpArguments;
+use self::resp::RespArguments;
+use self::security::SecurityArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
+use crate::manager::Manager;
 use crate::open_files;
 use crate::output::{Stdout, reason};
 use crate::service::block_on;
@@ -27,8 +37,9 @@ use crate::value::{at_node, duration};
 ///
 /// Without arguments it is a group of one, for this machine. A group is described by a file that all
 /// members can share, or by --name and --members. It runs until Ctrl-C, SIGTERM, or the end of its
-/// terminal (SIGHUP), which all stop it in an orderly way: the exit code is 0. SIGUSR1 makes it log
-/// how it is doing. Where it listens goes to standard output, everything after that to standard
+/// terminal, which all stop it in an orderly way: the exit code is 0. SIGHUP makes it read its tokens
+/// and certificates again, and open its audit log anew; at a terminal, and without such files, it is the end of the terminal.
+/// SIGUSR1 makes it log how it is doing. Where it listens goes to standard output, everything after that to standard
 /// error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -72,6 +83,14 @@ pub(crate) struct Arguments {
     /// The algorithm that guards all names; 'catraca algorithms' lists them.
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    #[command(flatten)]
+    http: HttpArguments,
+    #[command(flatten)]
+    operations: operations::Arguments,
+    #[command(flatten)]
+    security: SecurityArguments,
+    #[command(flatten)]
+    resp: RespArguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -87,12 +106,14 @@ Examples:
   catraca node
   catraca node --name a --members a=10.0.0.1:7800,b=10.0.0.2:7800,c=10.0.0.3:7800
   catraca node --config group.toml --name b
-  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800";
+  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800
+A node that other machines reach takes --tokens or --tls-ca as well, or --insecure.";
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
-        log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        let level = if self.verbose { Level::DEBUG } else { Level::INFO };
+        log::install(level, self.operations.log_format);
         if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
@@ -135,7 +156,11 @@ impl Arguments {
         }
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
+        self.http.add_to(&mut config.http);
+        self.resp.add_to(&mut config.resp);
         config.registry = self.registry_place(&config)?;
+        config.audit = self.operations.audit(config.audit);
+        self.security.apply(&mut config)?;
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
                 Err(error.into())
@@ -158,7 +183,8 @@ impl Arguments {
 
     /// One more member of a group that is there already.
     fn joining(&self) -> Result<Config, Failure> {
-        let description = block_on(async { describe(&self.join).await })?;
+        let nodes = self.security.to_join(&self.join)?;
+        let description = block_on(async { describe(&nodes).await })?;
         let Description { group, mut members, namespaces, lease } = description;
         let (name, listen) = (self.name.clone().unwrap_or_default(), self.listen.clone());
         if !members.iter().any(|member| member.name == name) {
@@ -184,7 +210,7 @@ impl Arguments {
 }
 
 /// Asks until one of the nodes says what their group is.
-async fn describe(nodes: &[String]) -> Result<Description, Failure> {
+async fn describe(nodes: &Nodes) -> Result<Description, Failure> {
     let mut told = false;
     loop {
         let error = match Connection::open_any(nodes).await {
@@ -204,7 +230,7 @@ async fn describe(nodes: &[String]) -> Result<Description, Failure> {
 }
 
 /// Where programs of this user keep their data, by the XDG rules; a service has a place of its own.
-fn usual_directory() -> Result<PathBuf, Failure> {
+pub(super) fn usual_directory() -> Result<PathBuf, Failure> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     if std::env::var_os("USER").is_some_and(|user| user == SERVICE_USER) {
         return Ok(PathBuf::from("/var/lib/catraca"));
@@ -249,16 +275,27 @@ async fn serve(config: Config) -> Outcome {
     // Before anybody is told that there is a node to stop.
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
-    let members = config.members.len();
+    let (members, drain) = (config.members.len(), config.drain);
+    let reloads = security::reloads(&config.security) || config.audit.file.is_some();
+    let security = config.security.clone();
+    let mut manager = Manager::of_environment();
     let node = Node::start(config).await.map_err(|error| match error {
+        StartError::Insecure(_)
+        | StartError::Tokens(_)
+        | StartError::Tls(_)
+        | StartError::Socket(_) => security::of_start(&error),
         StartError::Config(error) => of_config(error),
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
         error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, node.address())?;
+    greet(&name, &group, members, &node, &security)?;
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
+            () = manager.is_due() => {
+                manager.tell(&node.status());
+                continue;
+            }
             () = node.left() => {
                 tracing::info!("this node has left its group");
                 break;
@@ -266,6 +303,7 @@ async fn serve(config: Config) -> Outcome {
         };
         match signal {
             Signal::SIGUSR1 => tell(&node.status()),
+            Signal::SIGHUP if reloads => reload(&node),
             // It has no meaning here, but must not end a node.
             Signal::SIGUSR2 => {}
             which => {
@@ -274,17 +312,29 @@ async fn serve(config: Config) -> Outcome {
             }
         }
     }
+    manager.stopping(drain);
     let hurry = node.hurry();
     let stopping = node.stop();
     tokio::pin!(stopping);
     loop {
         tokio::select! {
             () = &mut stopping => return Ok(()),
+            () = manager.is_due() => manager.alive(),
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                Signal::SIGHUP if reloads => {}
                 _ => hurry.hurry(),
             }
         }
+    }
+}
+
+/// Reads tokens and certificates again, and opens the audit log anew.
+fn reload(node: &Node) {
+    node.reopen_logs();
+    match node.reload() {
+        Ok(()) => tracing::info!("tokens and certificates were read again"),
+        Err(why) => tracing::error!(%why, "goes on with what it has read before"),
     }
 }
 
@@ -295,9 +345,15 @@ fn tell(status: &Status) {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcome {
-    let here = from_here(address).to_string();
-    let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
+fn greet(
+    name: &str,
+    group: &str,
+    members: usize,
+    node: &Node,
+    security: &SecurityConfig,
+) -> Outcome {
+    let address = node.address();
+    let flag = security::way_to(node, &from_here(address).to_string(), security);
     let what = match members {
         1 => format!("Node '{name}', alone in group '{group}'"),
         _ => format!("Node '{name}' of {members} in group '{group}'"),
@@ -308,6 +364,13 @@ fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcom
     writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
     writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
+    if let Some(http) = node.http_address() {
+        writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+    }
+    if let Some(resp) = node.resp_address() {
+        let (host, port) = (from_here(resp).ip(), resp.port());
+        writeln!(out, "  redis-cli -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
+    }
     out.flush()?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use super::{Asking, Host, Notice, Output, Phase, Service};
-use crate::driver::{Outcome, Settled, Timer};
+use crate::driver::{Ending, Outcome, Settled, Timer};
 use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request::{Acquire, Origin, Request, RequestId, State};
@@ -231,13 +231,30 @@ impl Service {
 
     /// A request is no more, and everything that it held or awaited is given back.
     pub(super) fn withdraw(&mut self, id: RequestId, host: &mut dyn Host) -> Option<Box<Request>> {
+        self.take_out(id, Ending::Released, host)
+    }
+
+    /// The same, for another reason.
+    pub(super) fn take_out(
+        &mut self,
+        id: RequestId,
+        ending: Ending,
+        host: &mut dyn Host,
+    ) -> Option<Box<Request>> {
+        let is_forced = ending == Ending::Released && self.forced_by(id).is_some();
+        let ending = if is_forced { Ending::Forced } else { ending };
+        if host.is_watched()
+            && let Some(label) = self.label(id)
+        {
+            host.identify(id, label);
+        }
         let request = self.requests.remove(&id)?;
         if let Some(question) = request.question {
             self.questions.remove(&question);
         }
         host.set_timer(Timer::Request(id), None);
         for place in request.places() {
-            host.release(place);
+            host.end(place, ending);
         }
         Some(Box::new(request))
     }

@@ -138,6 +138,9 @@ impl Service {
         out: &mut Vec<Output>,
     ) -> Option<Result<Box<TimedHold>, Refusal>> {
         let done = self.find_timed(which, host, out).and_then(|(id, owner)| {
+            if operation != Operation::Release {
+                self.check_forced(owner, host, out)?;
+            }
             let hold = self.timed_hold(id, host.now());
             let hold = hold.ok_or_else(|| Refusal::NoSuchHold(which.called()))?;
             match operation {

@@ -65,6 +65,7 @@ impl Service {
     ) {
         let epoch = match &message {
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return,
             PeerMessage::View(_) => {
                 return out.push(Output::Anomaly("a message about a view came to a fixed group"));
             }
@@ -76,7 +77,7 @@ impl Service {
             return;
         }
         match message {
-            PeerMessage::Step(_) | PeerMessage::View(_) => {
+            PeerMessage::Step(_) | PeerMessage::View(_) | PeerMessage::Aside(_) => {
                 out.push(Output::Anomaly("a message of a lock is for its shard"));
             }
             PeerMessage::Detector { body, .. } => match &mut self.detector {
@@ -86,6 +87,9 @@ impl Service {
                 }
                 None => out.push(Output::Anomaly("a detector speaks to a member that has none")),
             },
+            PeerMessage::Ask { number, question: Question::Order(order), .. } => {
+                self.obey_member(member, number, order, host, out);
+            }
             PeerMessage::Ask { number, question, .. } => {
                 self.be_asked(member, number, question, host, out);
             }
@@ -130,6 +134,8 @@ impl Service {
                 Some(Answer::IsHeld(is_held))
             }
             Question::List(query) => Some(Answer::List(self.page_here(&query, host))),
+            // It is answered when it is carried out.
+            Question::Order(_) => None,
             Question::NewestFence(name, permits) => {
                 let fence = self.newest_fence_here(&name, permits, host).ok()?;
                 Some(Answer::NewestFence(fence))
@@ -166,6 +172,10 @@ impl Service {
                 Some(Asking::Timed(errand)),
                 Answer::Timed(Err(why @ (Refusal::NoSuchHold(_) | Refusal::OtherHolder(_)))),
             ) => errand.is_not_at(member, why),
+            (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
+                self.close_order(number, Some(result), host, out);
+                false
+            }
             // In the next view it can be done, by this member or by another one.
             (Some(Asking::Timed(_)), Answer::Timed(Err(Refusal::Lapsed | Refusal::Leaving))) => {
                 false

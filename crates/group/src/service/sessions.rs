@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Host, Notice, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::refusal::Refusal;
-use crate::request::{Acquire, Hold, Origin};
+use crate::request::{Acquire, Origin};
 use crate::session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, Session, SessionId, TTL_RANGE, Who,
 };
@@ -55,18 +55,22 @@ impl Service {
         if !self.sessions.get(&owner).is_some_and(is_it) {
             return Err(Over::Unknown);
         }
-        self.renew(owner, host)?;
+        self.renew(owner, host, out)?;
         let requests = &self.sessions[&owner].requests;
         for (&request, id) in requests {
-            if let Some(Hold { fences, .. }) = self.hold(*id) {
-                out.push(Output::Notice(owner, Notice::Granted { request, fences }));
-            }
+            self.tell_held(owner, request, *id, out);
         }
         Ok(owner)
     }
 
-    /// Renews a session. It may be too late, although nobody has noticed yet.
-    pub fn renew(&mut self, owner: Owner, host: &mut dyn Host) -> Result<(), Over> {
+    /// Renews a session, of a client that is told before what it has to give up: that is not renewed. It
+    /// may be too late, although nobody has noticed yet.
+    pub fn renew(
+        &mut self,
+        owner: Owner,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Over> {
         let now = host.now();
         if self.prolongs_nothing() {
             return Err(Over::Stopping);
@@ -77,6 +81,7 @@ impl Service {
                 if session.ttl.is_some() {
                     host.set_timer(Timer::Session(owner), session.ttl);
                 }
+                self.tell_forced(owner, out);
                 Ok(())
             }
             Some(_) => Err(Over::Expired),
@@ -96,10 +101,7 @@ impl Service {
         let Some(session) = self.sessions.get(&owner) else { return };
         if let Some(&known) = session.requests.get(&number) {
             // Asked again after a connection broke. What was said then may not have come.
-            if let Some(Hold { fences, .. }) = self.hold(known) {
-                out.push(Output::Notice(owner, Notice::Granted { request: number, fences }));
-            }
-            return;
+            return self.tell_held(owner, number, known, out);
         }
         let checked = match session.ttl {
             _ if session.requests.len() >= MOST_REQUESTS => Err(Refusal::TooManyRequests),
@@ -149,6 +151,9 @@ impl Service {
         }
         // Before whoever gets it next is told.
         out.push(Output::Notice(owner, Notice::Released { request: number }));
+        if !self.forced.is_empty() {
+            self.look_at_forced(host, out);
+        }
         self.absorb(host, out);
     }
 
@@ -182,18 +187,35 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.remove(&owner) else { return };
+        let ending = match why {
+            Over::Closed => Ending::Released,
+            _ => Ending::Lost,
+        };
+        self.end_as(owner, why, ending, host, out);
+    }
+
+    /// The same, where what the session holds ends for another reason.
+    pub(super) fn end_as(
+        &mut self,
+        owner: Owner,
+        why: Over,
+        ending: Ending,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
-        if let Some(hold) = session.timed {
-            for id in session.requests.into_values() {
-                self.end_timed(hold, id, host, out);
+        let timed = session.timed;
+        for id in core::mem::take(&mut session.requests).into_values() {
+            match timed {
+                Some(hold) => self.end_timed(hold, id, ending, host, out),
+                None => drop(self.take_out(id, ending, host)),
             }
-            return;
         }
-        for id in session.requests.into_values() {
-            self.withdraw(id, host);
+        self.sessions.remove(&owner);
+        if timed.is_none() {
+            self.forget_session(owner, host);
+            out.push(Output::Notice(owner, Notice::Over(why)));
         }
-        self.forget_session(owner, host);
-        out.push(Output::Notice(owner, Notice::Over(why)));
     }
 }

@@ -21,7 +21,7 @@ use catraca_core::{Claim, Fence};
 
 use super::timed::{Entry, ONLY, Reply};
 use super::{Host, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::durable::{DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::Run;
@@ -69,7 +69,7 @@ struct Kept {
 struct Ended {
     keepers: BTreeSet<Run>,
     /// What is passed on when nobody has a copy any more.
-    request: Option<RequestId>,
+    request: Option<(RequestId, Ending)>,
 }
 
 /// Times do not matter, nor do the numbers of questions.
@@ -79,7 +79,7 @@ impl Hash for Standby {
             (id, &kept.holder, kept.copy.version).hash(hasher);
         }
         for (id, ended) in &self.over {
-            (id, &ended.keepers, ended.request).hash(hasher);
+            (id, &ended.keepers, ended.request.map(|(request, _)| request)).hash(hasher);
         }
         self.asked.values().for_each(|id| id.hash(hasher));
         self.told.values().for_each(|told| told.hash(hasher));
@@ -234,7 +234,7 @@ impl Service {
         &mut self,
         id: HoldId,
         mut keepers: BTreeSet<Run>,
-        request: RequestId,
+        (request, ending): (RequestId, Ending),
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
@@ -242,9 +242,9 @@ impl Service {
         keepers.retain(|run| is_told && self.tell_to_forget(id, run, out));
         let is_one_of_many = self.requests.get(&request).is_some_and(|it| it.permits > 1);
         let request = match is_one_of_many && !keepers.is_empty() {
-            true => Some(request),
+            true => Some((request, ending)),
             false => {
-                self.withdraw(request, host);
+                self.take_out(request, ending, host);
                 None
             }
         };
@@ -256,9 +256,10 @@ impl Service {
     /// If nobody has a copy any more, what a hold had is passed on.
     fn pass_on(&mut self, id: HoldId, host: &mut dyn Host) {
         if self.standby.over.get(&id).is_some_and(|ended| ended.keepers.is_empty())
-            && let Some(Ended { request: Some(request), .. }) = self.standby.over.remove(&id)
+            && let Some(Ended { request: Some((request, ending)), .. }) =
+                self.standby.over.remove(&id)
         {
-            self.withdraw(request, host);
+            self.take_out(request, ending, host);
         }
     }
 
@@ -294,8 +295,8 @@ impl Service {
     /// The group goes on without this member: its timed holds are elsewhere, and it remembers nobody's.
     pub(super) fn give_up_timed(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         let over = core::mem::take(&mut self.standby).over;
-        for request in over.into_values().filter_map(|ended| ended.request) {
-            self.withdraw(request, host);
+        for (request, ending) in over.into_values().filter_map(|ended| ended.request) {
+            self.take_out(request, ending, host);
         }
         let ids: Vec<HoldId> = self.timed.entries.keys().copied().collect();
         for id in ids {
@@ -304,7 +305,7 @@ impl Service {
                 entry.keepers.clear();
                 let owner = entry.owner;
                 self.tell_waiting(id, &Err(Refusal::Lapsed), out);
-                self.end(owner, Over::Closed, host, out);
+                self.end_as(owner, Over::Closed, Ending::Moved, host, out);
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::listing::{DurableLine, Line, LineKey, Page, PageBuilder, Query, Selec
 use crate::lock::{Lock, Owner, Set};
 use crate::membership::Past;
 use crate::question::{ANSWER_TIME, Question};
+use crate::request::RequestId;
 use crate::session::Who;
 use crate::status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Status,
@@ -98,6 +99,10 @@ impl Service {
         let gathering = match self.questions.remove(&number) {
             Some(Asking::List(gathering)) => gathering,
             Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(asking @ Asking::Order(..)) => {
+                self.questions.insert(number, asking);
+                return self.close_order(number, None, host, out);
+            }
             Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
@@ -121,6 +126,7 @@ impl Service {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
                 Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Order(_, its) => *its == member,
                 Asking::Fence(comparison) => comparison.no_answer_from(member, name),
                 Asking::IsHeld(_) => false,
             };
@@ -185,6 +191,18 @@ impl Service {
     pub fn inspect(&self, name: &str, host: &mut dyn Host) -> Page {
         let names = Selection::Name(name.to_string());
         self.page_here(&Query { names, limit: u32::MAX, ..Query::default() }, host)
+    }
+
+    /// What whoever has made a request calls itself; the owner of a durable hold.
+    pub fn label(&self, request: RequestId) -> Option<&str> {
+        let origin = self.requests.get(&request)?.origin;
+        Some(match self.durable_record(request) {
+            Some(record) => &record.owner,
+            None => {
+                let session = self.sessions.get(&origin.owner());
+                session.map_or(&self.program.label, |session| &session.who.label)
+            }
+        })
     }
 
     /// Who a client is.

@@ -12,7 +12,7 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use super::{Asking, Host, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::durable::HoldId;
 use crate::lock::Owner;
 use crate::membership::Run;
@@ -229,6 +229,7 @@ impl Service {
         &mut self,
         id: HoldId,
         request: RequestId,
+        ending: Ending,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
@@ -244,7 +245,7 @@ impl Service {
                 self.timed.by_name.remove(name);
             }
         }
-        self.let_go(id, entry.keepers, request, host, out);
+        self.let_go(id, entry.keepers, (request, ending), host, out);
     }
 
     /// The one request of a timed hold.

@@ -10,7 +10,7 @@ use super::durable::Durables;
 use super::forgetting::Forgetting;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::membership::{
     Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
@@ -205,6 +205,7 @@ impl Service {
                 return None;
             }
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return None,
             PeerMessage::Detector { epoch, .. }
             | PeerMessage::Ask { epoch, .. }
             | PeerMessage::Answer { epoch, .. } => *epoch,
@@ -339,7 +340,7 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.run_again(errand, host, out),
                 Asking::Fence(comparison) => self.compare_again(comparison, host, out),
-                Asking::List(_) | Asking::IsHeld(_) => {}
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
             }
         }
         self.absorb(host, out);
@@ -381,6 +382,7 @@ impl Service {
     /// Whoever waits for other members to answer has to ask anew. Returns what is asked again in the next
     /// view.
     fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Asking> {
+        self.close_orders(host, out);
         let lists = self.questions.iter().filter(|(_, asking)| matches!(asking, Asking::List(_)));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {
@@ -418,7 +420,7 @@ impl Service {
     /// Nothing is certain that clients of this member hold: they are told. Durable and timed holds are as
     /// certain as before.
     fn lose_holds(&mut self, why: &Refusal, host: &mut dyn Host, out: &mut Vec<Output>) {
-        host.step_all(&mut |shard, _| shard.lose_direct_holds());
+        host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
         let is_held = |request: &crate::request::Request| matches!(request.state, State::Held(_));
         let held = self.requests.iter().filter(|(_, request)| is_held(request));
         let held: Vec<(RequestId, Origin)> =
@@ -428,7 +430,7 @@ impl Service {
                 Origin::Durable(_) | Origin::Timed(_) => {}
                 Origin::Program => {
                     out.push(Output::Lost(id));
-                    self.withdraw(id, host);
+                    self.take_out(id, Ending::Lost, host);
                 }
                 Origin::Session(owner, _) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);
@@ -456,7 +458,7 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.end_errand(errand, out),
                 Asking::Fence(comparison) => self.end_comparison(comparison, out),
-                Asking::List(_) | Asking::IsHeld(_) => {}
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
             }
         }
         for request in self.requests.values_mut() {
@@ -561,10 +563,10 @@ impl Service {
                     programs.push(id);
                 }
             }
-            host.step_all(&mut |shard, _| shard.lose_direct_holds());
+            host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
             for id in programs {
                 out.push(Output::Lost(id));
-                self.withdraw(id, host);
+                self.take_out(id, Ending::Lost, host);
             }
             return self.go_on_departing(host, out);
         }

@@ -24,6 +24,8 @@ pub(super) enum Asker {
     Durable(oneshot::Sender<Durable>),
     /// The same, of a client of the native interface, which has this number for it.
     Native(Arc<Outbox>, u32),
+    /// Who has given an order.
+    Order(oneshot::Sender<Result<bool, Refusal>>),
     /// Who wants something done with a timed hold.
     Timed(oneshot::Sender<Timed>),
     /// Who wants to know the newest fence of a lock.
@@ -102,6 +104,13 @@ impl Askers {
     /// Something has come of a timed hold.
     pub(super) fn tell_timed(&self, number: u64, result: Timed) {
         if let Some(Asker::Timed(tell)) = self.take(number) {
+            tell.send(result).ok();
+        }
+    }
+
+    /// An order was carried out, or not.
+    pub(super) fn tell_obeyed(&self, number: u64, result: Result<bool, Refusal>) {
+        if let Some(Asker::Order(tell)) = self.take(number) {
             tell.send(result).ok();
         }
     }

@@ -16,13 +16,13 @@ use crate::native::Outbox;
 /// Somebody who waits for what the service says. When it is dropped, nobody waits any more.
 pub(crate) struct Waiting<'a, T> {
     engine: &'a Engine,
-    number: u64,
+    pub(super) number: u64,
     answer: oneshot::Receiver<T>,
 }
 
 impl<T> Waiting<'_, T> {
     /// What the service says.
-    async fn answer(&mut self) -> Result<T, Refusal> {
+    pub(super) async fn answer(&mut self) -> Result<T, Refusal> {
         // Whoever is not answered asked a node that has stopped.
         (&mut self.answer).await.map_err(|_| Refusal::Stopped)
     }
@@ -36,7 +36,10 @@ impl<T> Drop for Waiting<'_, T> {
 }
 
 impl Engine {
-    fn wait<T>(&self, asker: impl FnOnce(oneshot::Sender<T>) -> Asker) -> Waiting<'_, T> {
+    pub(super) fn wait<T>(
+        &self,
+        asker: impl FnOnce(oneshot::Sender<T>) -> Asker,
+    ) -> Waiting<'_, T> {
         let (tell, answer) = oneshot::channel();
         let number = self.askers.add(asker(tell));
         Waiting { engine: self, number, answer }

@@ -10,14 +10,18 @@ use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::coop;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
+use super::permission;
 use super::quota::{self, Bytes, Quota};
+use crate::access::{Access, Denied, Identity};
+use crate::audit::Record;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
+use crate::metrics::Interface;
 use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
@@ -39,12 +43,18 @@ const IDLE_CHUNK: usize = 512;
 pub(crate) struct Server {
     engine: Arc<Engine>,
     gateway: Gateway,
+    access: Arc<Access>,
     quota: Arc<Quota>,
 }
 
 impl Server {
-    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway) -> Self {
-        Server { engine, gateway, quota: Arc::default() }
+    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway, access: Arc<Access>) -> Self {
+        Server { engine, gateway, access, quota: Arc::default() }
+    }
+
+    /// What all clients take together, over whichever interface.
+    pub(crate) fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.quota)
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -52,9 +62,10 @@ impl Server {
         self.quota.enter(machine)
     }
 
-    /// Serves one client until it hangs up.
+    /// Serves one client until it hangs up, or is not known any more.
     pub(crate) async fn serve(
         &self,
+        identity: Identity,
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
         place: Option<quota::Place>,
@@ -62,6 +73,8 @@ impl Server {
         let outbox = Arc::new(Outbox::default());
         let mut connection = Connection {
             engine: &self.engine,
+            identity,
+            readings: self.access.readings(),
             quota: &self.quota,
             gateway: &self.gateway,
             outbox: Arc::clone(&outbox),
@@ -80,6 +93,10 @@ impl Server {
 /// One client.
 struct Connection<'a> {
     engine: &'a Arc<Engine>,
+    /// Who it is.
+    identity: Identity,
+    /// Tells when it may not be known any more.
+    readings: watch::Receiver<u64>,
     quota: &'a Quota,
     gateway: &'a Gateway,
     outbox: Arc<Outbox>,
@@ -88,7 +105,7 @@ struct Connection<'a> {
     owner: Option<Owner>,
     /// A page that it has asked for and that has not come yet.
     page: Option<oneshot::Receiver<Page>>,
-    /// Whether it may wait for a durable hold.
+    /// Whether it may wait for a durable hold, or for something else that takes long.
     waits_durably: bool,
     /// Whether it has asked anything about durable holds.
     has_asked: bool,
@@ -114,6 +131,8 @@ impl Connection<'_> {
         mut writer: impl AsyncWrite + Unpin,
     ) -> io::Result<()> {
         let (outbox, quota) = (Arc::clone(&self.outbox), self.quota);
+        let metrics = self.engine.metrics();
+        let _connected = metrics.connect(Interface::Native);
         let mut bytes = Vec::new();
         let mut unfinished = quota.unfinished();
         let mut begun = None;
@@ -134,12 +153,21 @@ impl Connection<'_> {
             let has_room = bytes.len() <= most;
             tokio::select! {
                 read = read_some(&mut reader, &mut bytes), if has_room => {
-                    if read? == 0 {
+                    let read = read?;
+                    if read == 0 {
                         return Ok(());
                     }
+                    metrics.receive(Interface::Native, read);
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
+                Ok(()) = self.readings.changed() => {
+                    if !self.identity.is_known() {
+                        // Its session ends as that of a client that is cut off: no lock is anybody
+                        // else's before this client knows.
+                        return Err(io::Error::other(Denied::UnknownToken));
+                    }
+                }
                 () = at(limit) => return Err(too_slow()),
                 () = makes_way(self.place.as_ref()) => {
                     return Err(io::Error::other("it makes way for others"));
@@ -183,7 +211,32 @@ impl Connection<'_> {
         Ok(taken > 0)
     }
 
-    fn answer(&mut self, message: ClientMessage) {
+    fn answer(&mut self, mut message: ClientMessage) {
+        permission::fill_in_owner(&self.identity, &mut message);
+        match permission::check(&self.identity, &message) {
+            Ok(()) => self.do_as_asked(message),
+            Err(why) => self.deny(&message, why),
+        }
+    }
+
+    /// Says why something is not done.
+    fn deny(&self, message: &ClientMessage, why: Denied) {
+        tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        self.engine.record_denial(Some(&self.identity.name), &why.to_string());
+        let why = Refusal::Denied(why.to_string());
+        self.outbox.push(match message {
+            ClientMessage::AcquireDurable { request, .. }
+            | ClientMessage::Unlock { request, .. } => {
+                ServerMessage::Durable { request: *request, result: Err(why) }
+            }
+            ClientMessage::Acquire { request, .. } => {
+                ServerMessage::Refused { request: *request, why }
+            }
+            _ => ServerMessage::Refused { request: 0, why },
+        });
+    }
+
+    fn do_as_asked(&mut self, message: ClientMessage) {
         let engine = self.engine;
         match (message, self.owner) {
             (ClientMessage::Open { who, ttl }, None) => {
@@ -219,8 +272,8 @@ impl Connection<'_> {
                 }
             }
             (ClientMessage::Renew, Some(owner)) => {
-                let renewed = engine.serve(|service, parts, _| {
-                    service.renew(owner, parts)?;
+                let renewed = engine.serve(|service, parts, out| {
+                    service.renew(owner, parts, out)?;
                     Ok(service.certain(clock::now()))
                 });
                 self.outbox.push(match renewed {
@@ -259,6 +312,22 @@ impl Connection<'_> {
                 self.outbox.push(ServerMessage::Description(description));
             }
             (ClientMessage::ChangeRoster(change), _) => self.change_roster(change),
+            (ClientMessage::ForceRelease { name, fences, by }, _) => {
+                // It takes long, if whoever holds the lock does not answer.
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    let forced = engine.force_release(&name, &fences, &by).await;
+                    outbox.push(ServerMessage::Forced(forced));
+                });
+            }
+            (ClientMessage::Kick { member, by }, _) => {
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    outbox.push(ServerMessage::Done(engine.kick(&member, &by).await));
+                });
+            }
             (ClientMessage::Leave, _) => {
                 tracing::info!("this node was told to leave its group");
                 engine.depart(Leaving::ForEver, engine.drain);
@@ -279,8 +348,23 @@ impl Connection<'_> {
     /// Changes who belongs to the group, and says when that is done.
     fn change_roster(&self, change: RosterChange) {
         let (engine, outbox) = (Arc::clone(self.engine), Arc::clone(&self.outbox));
+        let by = self.identity.name.clone();
         tokio::spawn(async move {
+            let (what, name) = match &change {
+                RosterChange::Add(member) => ("added", member.name.clone()),
+                RosterChange::Remove(name) => ("removed", name.clone()),
+            };
             let done = crate::registry::change_roster(&engine, change).await;
+            if done.is_ok() {
+                engine.record(Record {
+                    epoch: engine.epoch(),
+                    what: "roster changed",
+                    name: Some(name),
+                    identity: Some(by),
+                    detail: Some(what.to_string()),
+                    ..Record::default()
+                });
+            }
             outbox.push(ServerMessage::Done(done));
         });
     }
@@ -300,18 +384,17 @@ impl Connection<'_> {
 
     /// Asks for a page, when it is this client's turn.
     fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let gateway = self.gateway.clone();
+        let (gateway, identity) = (self.gateway.clone(), self.identity.clone());
         let (mut tell, page) = oneshot::channel();
         tokio::spawn(async move {
-            tokio::select! {
-                biased;
-                () = tell.closed() => {}
-                made = gateway.page(query) => {
-                    if let Ok(page) = made {
-                        // The client may be gone.
-                        tell.send(page).ok();
-                    }
-                }
+            let make = |query| async { gateway.page(query).await.ok() };
+            let made = tokio::select! {
+                made = identity.visible(query, make) => made,
+                // The client is gone.
+                () = tell.closed() => return,
+            };
+            if let Some(page) = made {
+                tell.send(page).ok();
             }
         });
         page
@@ -343,9 +426,14 @@ impl Connection<'_> {
                     let written = timeout(READ_TIME, writer.write(rest)).await;
                     match written.unwrap_or_else(|_| Err(too_slow()))? {
                         0 => return Err(io::ErrorKind::WriteZero.into()),
-                        written => rest = &rest[written..],
+                        written => {
+                            self.engine.metrics().send(Interface::Native, written);
+                            rest = &rest[written..];
+                        }
                     }
                 }
+                let flushed = timeout(READ_TIME, writer.flush()).await;
+                flushed.unwrap_or_else(|_| Err(too_slow()))?;
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.

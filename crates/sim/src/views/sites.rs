@@ -248,6 +248,9 @@ impl Simulation<'_> {
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly
+            | Output::LostAt(_)
+            | Output::Obeyed(..)
+            | Output::Kicked(_)
             | Output::Fence(..)
             | Output::Page(..)
             | Output::Ready

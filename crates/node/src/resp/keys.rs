@@ -1,0 +1,300 @@
+//! What Redis does with keys, done with locks: a key is held, with a value and a time to live, or it is
+//! not there.
+//!
+//! A key that was set with a time to live is a timed hold, whose token is the value. One that was set
+//! without is a durable hold: it never expires, and neither does that in Redis. Whoever holds the same lock
+//! over another interface holds the key too.
+
+mod holder;
+mod set;
+mod value;
+
+use std::time::Duration;
+
+use catraca_group::{
+    AcquireDurable, DurableHold, HoldId, Line, Query, Refusal, Renewal, Selection, Target,
+    TimedHold, Unlock, Wait, Which, Who,
+};
+use sha2::{Digest, Sha256};
+
+use crate::access::Identity;
+use crate::gateway::{Asking, Gateway};
+use crate::secret::secret;
+
+use super::failure::Failure;
+use super::script::hex;
+
+use holder::{OWNER, asked_by, described, is_own, together};
+use value::{check_value, escaped};
+
+pub(crate) use holder::{Compared, Equal, Holder};
+pub(crate) use set::{SetOptions, check_expire, count};
+pub(crate) use value::{duration, name, told};
+
+/// The keys, as one client sees them.
+pub(crate) struct Keys<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) identity: &'a Identity,
+    /// Who asks, as lists show it.
+    pub(crate) who: &'a Who,
+    /// How long a key that is not free is waited for.
+    pub(crate) park: Duration,
+}
+
+/// How a time to live is to change.
+#[derive(Clone, Copy)]
+pub(crate) enum Change {
+    Renew(Renewal),
+    /// It is over already.
+    End,
+}
+
+impl Keys<'_> {
+    /// Takes all of these locks with a value, for so long. Returns false if somebody else has one.
+    pub(crate) async fn acquire(
+        &self,
+        names: Vec<String>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<bool, Failure> {
+        check_value(value)?;
+        let (wait, who, token) = (self.wait(), self.who.clone(), value.to_vec());
+        let asked = Asking { names, permits: 1, wait, ttl, who, token };
+        granted(self.gateway.acquire(asked).await)
+    }
+
+    /// Takes a lock with a value, until it is released. Returns false if somebody else has it.
+    pub(crate) async fn acquire_for_ever(&self, name: &str, value: &[u8]) -> Result<bool, Failure> {
+        check_value(value)?;
+        let owner = self.owner(value);
+        self.identity.may_own(&owner)?;
+        // Each request has another name: otherwise the same value twice would be the same hold.
+        let request = hex(&secret::<16>());
+        let (names, wait, note) = (vec![name.to_string()], self.wait(), escaped(value));
+        let asked = AcquireDurable { names, permits: 1, wait, owner, note, request };
+        granted(self.gateway.acquire_durable(asked).await)
+    }
+
+    /// How long to wait for whoever holds a lock.
+    fn wait(&self) -> Wait {
+        if self.park.is_zero() { Wait::no() } else { Wait::AtMost(self.park) }
+    }
+
+    /// The owner of durable holds of this client with this value.
+    fn owner(&self, value: &[u8]) -> String {
+        let digest = hex(&Sha256::digest(value)[..16]);
+        match self.identity.proven_name() {
+            Some(name) => format!("{name}/{OWNER}{digest}"),
+            None => format!("{OWNER}{digest}"),
+        }
+    }
+
+    /// Whoever holds a key.
+    pub(crate) async fn holder(&self, name: &str) -> Result<Option<Holder>, Failure> {
+        let which = Which::Name { name: name.to_string(), token: None };
+        if let Some(timed) = found(self.gateway.look(&which).await)? {
+            return Ok(Some(Holder::Timed(timed)));
+        }
+        if let Some(durable) = self.durable(name).await? {
+            return Ok(Some(Holder::Durable(durable)));
+        }
+        Ok(self.lines(name).await?.into_iter().next().map(Holder::Else))
+    }
+
+    /// Those who hold the lock, over whichever interface.
+    pub(crate) async fn lines(&self, name: &str) -> Result<Vec<Line>, Failure> {
+        let names = Selection::Name(name.to_string());
+        let query = Query { whole_group: true, names, after: None, limit: 64 };
+        let page = self.gateway.page(query).await?;
+        let lines: Vec<Line> = page.lines.into_iter().filter(|line| line.key.place == 0).collect();
+        match page.silent.into_iter().next() {
+            // Somebody there may hold it.
+            Some(member) if lines.is_empty() => Err(Refusal::Silent(member).into()),
+            _ => Ok(lines),
+        }
+    }
+
+    /// Compares the value of all of these keys.
+    pub(crate) async fn compare(
+        &self,
+        names: &[String],
+        value: &[u8],
+    ) -> Result<Compared, Failure> {
+        let mut equal = Equal::default();
+        let (mut is_free, mut is_other) = (false, false);
+        for (place, name) in names.iter().enumerate() {
+            if equal.covers(name) {
+                equal.count += 1;
+                continue;
+            }
+            if names[..place].contains(name) {
+                continue;
+            }
+            let token = Some(value.to_vec());
+            let which = Which::Name { name: name.clone(), token };
+            match self.gateway.look(&which).await {
+                // Who has no value proves nothing by saying none.
+                Ok(hold) if hold.token.is_empty() => is_other = true,
+                Ok(hold) => {
+                    together(&hold, names)?;
+                    equal.timed.push(hold);
+                    equal.count += 1;
+                }
+                Err(Refusal::OtherHolder(_)) => is_other = true,
+                Err(Refusal::NoSuchHold(_)) => match self.durable(name).await? {
+                    Some(hold) if hold.owner == self.owner(value) => {
+                        equal.durable.push(hold);
+                        equal.count += 1;
+                    }
+                    Some(_) => is_other = true,
+                    None => is_free = true,
+                },
+                Err(why) => return Err(why.into()),
+            }
+        }
+        Ok(match () {
+            () if is_other => Compared::Other(equal),
+            () if is_free => Compared::Free(equal),
+            () => Compared::Equal(equal),
+        })
+    }
+
+    /// The durable hold of a key, if there is one.
+    async fn durable(&self, name: &str) -> Result<Option<DurableHold>, Failure> {
+        match self.gateway.durable(Target::Name(name.to_string())).await {
+            // Several have permits of a semaphore of this name.
+            Err(Refusal::NoRegistry | Refusal::SeveralHolds(..)) => Ok(None),
+            durable => found(durable),
+        }
+    }
+
+    /// Releases holds. Returns how many there were.
+    pub(crate) async fn release(&self, equal: Equal) -> Result<usize, Failure> {
+        let mut released = 0;
+        for TimedHold { id, .. } in equal.timed {
+            let gone = found(self.gateway.release(&Which::Id(id)).await)?;
+            released += usize::from(gone.is_some());
+        }
+        for DurableHold { id, owner, .. } in equal.durable {
+            released += usize::from(self.unlock(id, owner).await?);
+        }
+        Ok(released)
+    }
+
+    /// Releases a durable hold. Returns false if it is gone already.
+    async fn unlock(&self, id: HoldId, owner: String) -> Result<bool, Failure> {
+        self.identity.may_own(&owner)?;
+        let unlock = Unlock { target: Target::Id(id), owner: Some(owner) };
+        Ok(found(self.gateway.unlock(unlock).await)?.is_some())
+    }
+
+    /// Changes how long holds live. Returns false if one is gone.
+    pub(crate) async fn change(&self, equal: Equal, change: Change) -> Result<bool, Failure> {
+        let Change::Renew(renewal) = change else {
+            return Ok(self.release(equal).await? > 0);
+        };
+        if let Some(hold) = equal.durable.first() {
+            return Err(Failure::Durable(hold.names.join(" ")));
+        }
+        let mut is_done = true;
+        for TimedHold { id, .. } in equal.timed {
+            is_done &= found(self.gateway.renew(&Which::Id(id), renewal).await)?.is_some();
+        }
+        Ok(is_done)
+    }
+
+    /// Changes how long a key lives, whoever holds it. Returns false if nobody does.
+    pub(crate) async fn expire(&self, name: &str, change: Change) -> Result<bool, Failure> {
+        let names = [name.to_string()];
+        match self.holder(name).await? {
+            None => Ok(false),
+            Some(Holder::Timed(hold)) if hold.token.is_empty() => {
+                Err(elsewhere(name, asked_by(&hold)))
+            }
+            Some(Holder::Timed(hold)) => {
+                together(&hold, &names)?;
+                self.change(Equal { count: 1, timed: vec![hold], ..Equal::default() }, change).await
+            }
+            Some(Holder::Durable(hold)) if is_own(&hold.owner) => {
+                self.change(Equal { count: 1, durable: vec![hold], ..Equal::default() }, change)
+                    .await
+            }
+            Some(Holder::Durable(hold)) => Err(elsewhere(name, hold.owner)),
+            Some(Holder::Else(line)) => Err(elsewhere(name, described(&line))),
+        }
+    }
+
+    /// Deletes keys, whoever holds them. Returns how many were held.
+    pub(crate) async fn delete(&self, names: &[String]) -> Result<usize, Failure> {
+        let mut all = Equal::default();
+        for (place, name) in names.iter().enumerate() {
+            if names[..place].contains(name) {
+                continue;
+            }
+            if all.covers(name) {
+                all.count += 1;
+                continue;
+            }
+            match self.holder(name).await? {
+                None => continue,
+                Some(Holder::Timed(hold)) if hold.token.is_empty() => {
+                    return Err(elsewhere(name, asked_by(&hold)));
+                }
+                Some(Holder::Timed(hold)) => {
+                    together(&hold, names)?;
+                    all.timed.push(hold);
+                }
+                Some(Holder::Durable(hold)) if is_own(&hold.owner) => all.durable.push(hold),
+                Some(Holder::Durable(hold)) => return Err(elsewhere(name, hold.owner)),
+                Some(Holder::Else(line)) => return Err(elsewhere(name, described(&line))),
+            }
+            all.count += 1;
+        }
+        let count = all.count;
+        self.release(all).await?;
+        Ok(count)
+    }
+
+    /// The fence with which a key is held; with a value, only if it is that of the holder.
+    pub(crate) async fn fence(
+        &self,
+        name: &str,
+        value: Option<&[u8]>,
+    ) -> Result<Option<u64>, Failure> {
+        let fence_of = |names: &[String], fences: &[u64]| {
+            let found = names.iter().zip(fences).find(|(held, _)| *held == name);
+            found.map(|(_, &fence)| fence)
+        };
+        if let Some(value) = value {
+            let Compared::Equal(equal) = self.compare(&[name.to_string()], value).await? else {
+                return Ok(None);
+            };
+            let timed = equal.timed.iter().map(|hold| fence_of(&hold.names, &hold.fences));
+            let durable = equal.durable.iter().map(|hold| fence_of(&hold.names, &hold.fences));
+            return Ok(timed.chain(durable).flatten().next());
+        }
+        Ok(self.lines(name).await?.into_iter().find_map(|line| line.fence))
+    }
+}
+
+/// Whether a request was granted; that somebody else has it is no failure.
+fn granted<T>(asked: Result<T, Refusal>) -> Result<bool, Failure> {
+    match asked {
+        Ok(_) => Ok(true),
+        Err(Refusal::Taken | Refusal::TimedOut | Refusal::OtherHolder(_)) => Ok(false),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// What was looked for, if it is there.
+fn found<T>(looked: Result<T, Refusal>) -> Result<Option<T>, Failure> {
+    match looked {
+        Ok(it) => Ok(Some(it)),
+        Err(Refusal::NoSuchHold(_)) => Ok(None),
+        Err(why) => Err(why.into()),
+    }
+}
+
+fn elsewhere(name: &str, holder: String) -> Failure {
+    Failure::Elsewhere(name.to_string(), holder)
+}
