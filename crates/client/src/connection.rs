@@ -366,10 +366,15 @@ async fn advance(writer: &mut Writer, bytes: &[u8]) -> io::Result<usize> {
 
 /// Says hello. Returns which run of the node answers.
 async fn greet(stream: &mut Stream, proof: &Proof) -> Result<u64, HandshakeError> {
-    handshake::greet(stream, Caller::Client, proof).await?;
-    match handshake::hear(stream).await? {
-        Greeting::Welcome { incarnation } => Ok(incarnation),
-        Greeting::Refused(why) => Err(HandshakeError::Refused(why)),
-        Greeting::Denied(why) => Err(HandshakeError::Denied(why)),
+    let greeted = handshake::greet(stream, Caller::Client, proof).await;
+    match handshake::hear(stream).await {
+        Ok(Greeting::Welcome { incarnation }) => Ok(incarnation),
+        Ok(Greeting::Refused(why)) => Err(HandshakeError::Refused(why)),
+        Ok(Greeting::Denied(why)) => Err(HandshakeError::Denied(why)),
+        // Whoever hangs up has said why before, if it has said anything.
+        Err(HandshakeError::Io(error)) if tls::complaint(&error).is_none() => {
+            Err(greeted.err().unwrap_or(error.into()))
+        }
+        Err(error) => Err(error),
     }
 }

@@ -11,6 +11,7 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod errands;
 mod fences;
 mod forcing;
 mod forgetting;
@@ -211,7 +212,7 @@ enum Asking {
     /// For somebody who wants a list.
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
-    Timed(timed::Errand),
+    Timed(errands::Errand),
     /// For somebody whose order this member is to carry out.
     Order(u64, usize),
     /// For somebody who wants to know the newest fence of a lock.

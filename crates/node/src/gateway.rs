@@ -17,6 +17,7 @@ use tokio::task::yield_now;
 
 use crate::changes::Subscription;
 use crate::engine::Engine;
+use crate::metrics::{self, Metrics};
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -128,6 +129,16 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
+    }
+
+    /// What is counted of the interfaces.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.engine.metrics()
+    }
+
+    /// Everything that is counted, in the form of OpenMetrics.
+    pub(crate) fn metrics_text(&self) -> String {
+        metrics::text(&self.engine)
     }
 
     /// How the node is doing.

@@ -26,10 +26,10 @@ mod time;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
@@ -37,7 +37,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use self::problem::{Kind, Problem};
+use self::problem::{Kind, Problem, Uncounted};
 use self::server::Server;
 use self::state::States;
 use crate::acceptor::Acceptor;
@@ -89,8 +89,7 @@ impl Serving {
             return Err(StartError::Insecure(address));
         }
         let (stop, stopped) = watch::channel(false);
-        let quota = Arc::clone(&api.quota);
-        let server = Server::new(router(api), quota, acceptor.clone());
+        let server = Server::new(api, acceptor.clone());
         let task = tokio::spawn(server.run(listener, stopped));
         Ok(Some(Serving { address, stop, task }))
     }
@@ -122,16 +121,19 @@ fn router(api: Api) -> Router {
     router
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(guard))
+        .layer(from_fn_with_state(api.clone(), guard))
         .with_state(api)
 }
 
 /// What holds for every request and every answer.
-async fn guard(request: Request, next: Next) -> Response {
+async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let mut response = match host::check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if let Some(Uncounted(code)) = response.extensions().get() {
+        api.gateway.metrics().reject(code);
+    }
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -168,9 +168,10 @@ impl Service {
             (Some(Asking::Fence(comparison)), Answer::NewestFence(fence)) => {
                 comparison.answer(member, fence)
             }
-            (Some(Asking::Timed(errand)), Answer::Timed(Err(Refusal::NoSuchHold(_)))) => {
-                errand.is_not_at(member)
-            }
+            (
+                Some(Asking::Timed(errand)),
+                Answer::Timed(Err(why @ (Refusal::NoSuchHold(_) | Refusal::OtherHolder(_)))),
+            ) => errand.is_not_at(member, why),
             (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
                 self.close_order(number, Some(result), host, out);
                 false

@@ -2,8 +2,7 @@
 //!
 //! Every timed hold has a session of its own, with one request. While it waits the session has no time to
 //! live: that begins with the grant. Whoever gives the name of a lock instead of the id proves with the
-//! token that the hold is its own. What is not here may be elsewhere, so the other members are asked;
-//! only if all of them say no, there is none.
+//! token that the hold is its own.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,30 +11,29 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
-use super::{Asking, Host, Output, Phase, Service};
+use super::{Asking, Host, Output, Service};
 use crate::driver::{Ending, Timer};
 use crate::durable::HoldId;
 use crate::lock::Owner;
 use crate::membership::Run;
-use crate::question::{ANSWER_TIME, Answer, Question};
+use crate::question::Answer;
 use crate::refusal::Refusal;
-use crate::request::{self, Acquire, Hold, Origin, RequestId};
-use crate::session::{MOST_REQUESTS_IN_ALL, Over, is_same_secret};
+use crate::request::{Acquire, Hold, Origin, RequestId};
+use crate::session::{MOST_REQUESTS_IN_ALL, Over};
 use crate::time::Time;
-use crate::timed::{AcquireTimed, MOST_QUESTIONS, Operation, Renewal, TimedHold, Which};
-use crate::view::View;
+use crate::timed::{AcquireTimed, TimedHold, Which};
 
 /// The number of the one request of a session that belongs to a timed hold.
 pub(super) const ONLY: u32 = 0;
 /// So many wait at a time for the standby to remember one hold.
-const MOST_WAITING: usize = 1000;
+pub(super) const MOST_WAITING: usize = 1000;
 
 /// What was asked for here or is held here by time to live.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timed {
     pub(super) entries: BTreeMap<HoldId, Entry>,
     /// Which of them holds which lock, of those with one permit.
-    by_name: BTreeMap<String, HoldId>,
+    pub(super) by_name: BTreeMap<String, HoldId>,
     /// Those that were taken over, and that the standby does not know yet.
     pub(super) unprotected: VecDeque<HoldId>,
 }
@@ -102,41 +100,6 @@ impl Hash for Timed {
             (id, owner, asker, token, waiting).hash(hasher);
             (is_confirmed, entry.asked.is_some(), keepers).hash(hasher);
         }
-    }
-}
-
-/// Something that is to be done with a timed hold, wherever it is.
-#[derive(Clone, Debug)]
-pub(super) struct Errand {
-    asker: u64,
-    which: Which,
-    operation: Operation,
-    /// The members that have not answered.
-    waiting: BTreeSet<usize>,
-    /// A member that did not answer, now or in an earlier view, or could not be asked. It may have the hold.
-    silent: Option<String>,
-}
-
-impl Errand {
-    /// The view ends. Whoever has not answered may have done what it was asked for.
-    pub(super) fn end_view(&mut self, view: &View) {
-        if let Some(member) = core::mem::take(&mut self.waiting).pop_first() {
-            self.silent = Some(view.members[member].name.clone());
-        }
-    }
-
-    /// A member has not got the hold. Returns whether none has.
-    pub(super) fn is_not_at(&mut self, member: usize) -> bool {
-        self.waiting.remove(&member) && self.waiting.is_empty()
-    }
-
-    /// A member called `name` will not answer. Returns whether nobody will.
-    pub(super) fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
-        let was_asked = self.waiting.remove(&member);
-        if was_asked {
-            self.silent = Some(name.into());
-        }
-        was_asked && self.waiting.is_empty()
     }
 }
 
@@ -292,7 +255,7 @@ impl Service {
     }
 
     /// It ends so long from now.
-    fn set_left(&mut self, owner: Owner, left: Duration, host: &mut dyn Host) {
+    pub(super) fn set_left(&mut self, owner: Owner, left: Duration, host: &mut dyn Host) {
         if let Some(session) = self.sessions.get_mut(&owner) {
             session.ttl = Some(left);
             session.renew(host.now());
@@ -317,227 +280,6 @@ impl Service {
         })
     }
 
-    // At whichever member it is.
-
-    /// Looks at a timed hold, renews it or releases it, wherever it is. What comes of it is told `asker`
-    /// by [`Output::Timed`]: the hold as it is then; of one that is released, as it was.
-    pub fn timed(
-        &mut self,
-        asker: u64,
-        which: Which,
-        operation: Operation,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let (waiting, silent) = (BTreeSet::new(), None);
-        self.run(Errand { asker, which, operation, waiting, silent }, host, out);
-        self.absorb(host, out);
-    }
-
-    pub(super) fn run(&mut self, errand: Errand, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let (asker, operation) = (errand.asker, errand.operation);
-        let result = match self.operate(&errand.which, operation, Reply::Asker(asker), host, out) {
-            None => return,
-            Some(Err(Refusal::NoSuchHold(_))) => match self.ask_others(errand, host, out) {
-                Ok(()) => return,
-                Err(why) => Err(why),
-            },
-            Some(result) => result,
-        };
-        out.push(Output::Timed(asker, result));
-    }
-
-    /// Another member wants something done with a timed hold, if it is here.
-    pub(super) fn operate_for(
-        &mut self,
-        member: usize,
-        number: u64,
-        which: &Which,
-        operation: Operation,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let reply = Reply::Member(member, number);
-        if let Some(result) = self.operate(which, operation, reply, host, out) {
-            out.push(told(reply, result));
-        }
-    }
-
-    /// Does it if the hold is here. Returns nothing if that is told later.
-    fn operate(
-        &mut self,
-        which: &Which,
-        operation: Operation,
-        reply: Reply,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) -> Option<Result<Box<TimedHold>, Refusal>> {
-        let done = self.find_timed(which, host, out).and_then(|(id, owner)| {
-            if operation != Operation::Release {
-                self.check_forced(owner, host, out)?;
-            }
-            let hold = self.timed_hold(id, host.now());
-            let hold = hold.ok_or_else(|| Refusal::NoSuchHold(which.called()))?;
-            match operation {
-                // What a member says without a lease may not be so.
-                _ if !host.is_valid() => return Err(Refusal::Lapsed),
-                Operation::Look => {}
-                // From now on somebody else has it.
-                _ if self.is_drained() => return Err(Refusal::Leaving),
-                Operation::Release => self.end(owner, Over::Closed, host, out),
-                Operation::Renew(renewal) => {
-                    let left = renewal.left(hold.left)?;
-                    self.renew_timed(id, left, reply, host, out)?;
-                    return Ok(None);
-                }
-            }
-            Ok(Some(Box::new(hold)))
-        });
-        done.transpose()
-    }
-
-    /// A hold lives so long from now on, which is told when the standby knows.
-    fn renew_timed(
-        &mut self,
-        id: HoldId,
-        left: Duration,
-        reply: Reply,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
-        self.check_standby(host)?;
-        let Some(entry) = self.timed.entries.get_mut(&id) else { return Ok(()) };
-        if entry.waiting.len() >= MOST_WAITING {
-            return Err(Refusal::Busy);
-        }
-        entry.ttl = left;
-        entry.waiting.push(reply);
-        let owner = entry.owner;
-        self.set_left(owner, left, host);
-        self.protect(id, host, out);
-        Ok(())
-    }
-
-    /// The hold that is meant, if it is here. Its time may be over although nobody has noticed yet.
-    fn find_timed(
-        &mut self,
-        which: &Which,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) -> Result<(HoldId, Owner), Refusal> {
-        let now = host.now();
-        let id = match which {
-            Which::Id(id) => Some(*id),
-            Which::Name { name, .. } => self.timed.by_name.get(name).copied(),
-        };
-        if let Some(id) = id
-            && let Some(entry) = self.timed.entries.get(&id)
-            && let Some(session) = self.sessions.get(&entry.owner)
-        {
-            let owner = entry.owner;
-            match which {
-                _ if now >= session.deadline => self.end(owner, Over::Expired, host, out),
-                Which::Name { name, token: Some(token) }
-                    if !is_same_secret(token, &entry.token) =>
-                {
-                    return Err(Refusal::OtherHolder(name.clone()));
-                }
-                _ => return Ok((id, owner)),
-            }
-        }
-        match which {
-            Which::Name { name, .. } if self.is_held_otherwise(name, host)? => {
-                Err(Refusal::OtherHolder(name.clone()))
-            }
-            which => Err(Refusal::NoSuchHold(which.called())),
-        }
-    }
-
-    /// Whether somebody here is inside a lock of which there is one permit.
-    fn is_held_otherwise(&self, name: &str, host: &mut dyn Host) -> Result<bool, Refusal> {
-        let parts = request::parts(&[name.into()], 1, &self.view)?;
-        let claim = |part: &request::Part| part.set.as_ref().map(|set| set.claim.clone());
-        Ok(parts.iter().any(|part| host.is_held(part.key(1), claim(part).as_ref())))
-    }
-
-    /// Asks the other members, if they can be asked.
-    fn ask_others(
-        &mut self,
-        mut errand: Errand,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) -> Result<(), Refusal> {
-        let refused = match &self.phase {
-            Phase::Stopped => Some(Refusal::Stopped),
-            Phase::Expelled(why) => Some(Refusal::Expelled(why.clone())),
-            Phase::Gathering | Phase::Granting => self.not_ready(),
-        };
-        let is_full = self.questions.len() >= MOST_QUESTIONS;
-        if let Some(why) = refused.or(is_full.then_some(Refusal::Busy)) {
-            return Err(why);
-        }
-        self.last_question += 1;
-        let number = self.last_question;
-        for member in self.view.others() {
-            if self.peers[member].is_up {
-                errand.waiting.insert(member);
-                let (which, operation) = (errand.which.clone(), errand.operation);
-                out.push(Output::Ask(member, number, Question::Timed(which, operation)));
-            } else {
-                errand.silent = Some(self.view.members[member].name.clone());
-            }
-        }
-        let is_done = errand.waiting.is_empty();
-        self.questions.insert(number, Asking::Timed(errand));
-        if is_done {
-            self.close_question(number, host, out);
-        } else {
-            host.set_timer(Timer::Question(number), Some(ANSWER_TIME));
-        }
-        Ok(())
-    }
-
-    /// A member has the hold, or knows that somebody else has the lock.
-    pub(super) fn take_timed(
-        &mut self,
-        number: u64,
-        result: Result<Box<TimedHold>, Refusal>,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        if let Some(Asking::Timed(errand)) = self.questions.remove(&number) {
-            host.set_timer(Timer::Question(number), None);
-            out.push(Output::Timed(errand.asker, result));
-        }
-    }
-
-    /// Nobody waits for more answers: none of those that came was from the member that has the hold.
-    pub(super) fn end_errand(&self, errand: Errand, out: &mut Vec<Output>) {
-        let unheard = errand.waiting.first().map(|&member| self.view.members[member].name.clone());
-        let why = match unheard.or(errand.silent) {
-            Some(member) => Refusal::Silent(member),
-            None => Refusal::NoSuchHold(errand.which.called()),
-        };
-        out.push(Output::Timed(errand.asker, Err(why)));
-    }
-
-    /// Goes on with an errand of the view before.
-    pub(super) fn run_again(
-        &mut self,
-        mut errand: Errand,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        match errand.operation {
-            // Whoever was asked may have done it, and must not do it twice.
-            Operation::Renew(Renewal::By(_)) => return self.end_errand(errand, out),
-            // If it is not found, whoever was asked may have done it.
-            Operation::Release => {}
-            Operation::Look | Operation::Renew(Renewal::To(_)) => errand.silent = None,
-        }
-        self.run(errand, host, out);
-    }
-
     /// The member stops: whoever waits for a timed hold, or for word of one, will not be answered.
     pub(super) fn leave_timed_unanswered(&mut self, out: &mut Vec<Output>) {
         for entry in self.timed.entries.values_mut() {
@@ -560,7 +302,7 @@ impl Service {
 }
 
 /// Somebody is told what has come of something.
-fn told(reply: Reply, result: Result<Box<TimedHold>, Refusal>) -> Output {
+pub(super) fn told(reply: Reply, result: Result<Box<TimedHold>, Refusal>) -> Output {
     match reply {
         Reply::Asker(asker) => Output::Timed(asker, result),
         Reply::Member(member, number) => Output::Answer(member, number, Answer::Timed(result)),

@@ -15,7 +15,7 @@ use crate::lock::Owner;
 use crate::membership::{
     Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
 };
-use crate::question::PeerMessage;
+use crate::question::{Answer as PeerAnswer, PeerMessage};
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Trouble, Word};
 use crate::request::{Origin, RequestId, State};
@@ -217,7 +217,9 @@ impl Service {
             self.keep(run, epoch, message);
             return None;
         }
-        if epoch < self.view.epoch || !is_active {
+        // What was done with a timed hold is as true between two views.
+        let is_news = matches!(message, PeerMessage::Answer { answer: PeerAnswer::Timed(_), .. });
+        if epoch < self.view.epoch || !(is_active || is_news) {
             return None;
         }
         let place = self.place_of(run)?;
@@ -326,6 +328,7 @@ impl Service {
         host.step_all(&mut |shard, outputs| {
             shard.change_view(Arc::clone(&view), Arc::clone(&held), outputs);
         });
+        self.protect_all(host, out);
         if let Some(detector) = &mut self.detector {
             let findings = detector.begin(host);
             self.act_on(findings, host, out);
@@ -333,7 +336,6 @@ impl Service {
         self.absorb(host, out);
         self.begin_queued(host, out);
         self.ask_again(out);
-        self.protect_all(host, out);
         for asking in unanswered {
             match asking {
                 Asking::Timed(errand) => self.run_again(errand, host, out),

@@ -53,7 +53,8 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(changes::watch))
         .routes(routes!(status::status))
         .routes(routes!(health::alive))
-        .routes(routes!(health::ready));
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics));
     let (router, mut document) = router.split_for_parts();
     for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.post, &mut item.delete]

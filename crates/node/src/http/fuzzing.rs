@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::holds::{AcquireBody, RenewBody};
-use super::locks::CheckBody;
+use super::locks::{CheckBody, ForceBody};
 use super::terraform::LockInfo;
 
 /// The body of every request that has one.
@@ -11,6 +11,7 @@ pub(crate) fn bodies(bytes: &[u8]) {
     read::<AcquireBody>(bytes);
     read::<RenewBody>(bytes);
     read::<CheckBody>(bytes);
+    read::<ForceBody>(bytes);
     read::<LockInfo>(bytes);
 }
 

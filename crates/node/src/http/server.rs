@@ -21,9 +21,11 @@ use tokio::time::{sleep, timeout};
 
 use super::presence::{Presence, watched};
 use super::stream::ReadBy;
+use super::{Api, router};
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::Origin;
-use crate::native::quota::{Place, Quota};
+use crate::metrics::Interface;
+use crate::native::quota::Place;
 use crate::transport::prepare;
 
 /// The header of a request has come to its end after this time. A connection without a request is given up
@@ -50,13 +52,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Where HTTP is served.
 pub(super) struct Server {
     router: Router,
-    quota: Arc<Quota>,
+    api: Api,
     acceptor: Acceptor,
     builder: http1::Builder,
 }
 
 impl Server {
-    pub(super) fn new(router: Router, quota: Arc<Quota>, acceptor: Acceptor) -> Self {
+    pub(super) fn new(api: Api, acceptor: Acceptor) -> Self {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
@@ -64,7 +66,7 @@ impl Server {
             .max_header_size(LONGEST_HEADER)
             .max_headers(MOST_HEADERS)
             .max_buf_size(BUFFER);
-        Server { router, quota, acceptor, builder }
+        Server { router: router(api.clone()), api, acceptor, builder }
     }
 
     /// Serves every connection until it is told to stop, and then what has been asked for already.
@@ -80,7 +82,7 @@ impl Server {
             match accepted {
                 Ok((stream, from)) => {
                     // Whoever finds no place is hung up on: there may be very many of them.
-                    let Some(place) = server.quota.enter(from.ip()) else { continue };
+                    let Some(place) = server.api.quota.enter(from.ip()) else { continue };
                     let (server, stop) = (Arc::clone(&server), stop.clone());
                     connections.spawn(async move {
                         server.receive(stream, from, place, stop).await;
@@ -128,7 +130,8 @@ impl Server {
         mut stop: watch::Receiver<bool>,
     ) {
         let router = TowerToHyperService::new(self.router.clone());
-        let (io, client) = watched(ReadBy::new(io, READ_TIME));
+        let (io, client) = watched(ReadBy::new(io, READ_TIME, Some(self.api.gateway.clone())));
+        let _connected = self.api.gateway.metrics().connect(Interface::Http);
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(origin.clone());
             router.call(request.map(Body::new))

@@ -35,6 +35,7 @@ async fn every_operation_of_the_document_is_there_and_says_how_it_is_refused() {
         "GET /v1/status",
         "GET /healthz",
         "GET /readyz",
+        "GET /metrics",
     ];
     for operation in expected {
         assert!(listed.iter().any(|it| it == operation), "{operation} is not in {listed:?}");

@@ -113,6 +113,13 @@ async fn health_readiness_and_status_are_told() {
     assert_eq!((&status["node"], &status["readiness"]), (&json!("b"), &json!("ready")));
     assert_eq!(status["members"].as_array().unwrap().len(), 3);
     assert_eq!(status["counters"]["anomalies"], 0);
+    ask(at[0], "GET", "/nowhere", None).await.with(404);
+    let counted = ask(at[0], "GET", "/metrics", None).await.with(200);
+    assert!(counted.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(
+        counted.body.ends_with("# EOF\n") && counted.body.contains("no-such-path"),
+        "{counted:?}"
+    );
     nodes[0].leave().await;
     ask(at[0], "GET", "/healthz", None).await.with(200);
     ask(at[0], "GET", "/readyz", None).await.refused(503, "not-ready");
