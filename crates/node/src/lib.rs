@@ -35,6 +35,8 @@ mod repeats;
 mod resp;
 mod secret;
 mod socket;
+#[cfg(test)]
+mod testing;
 mod timers;
 mod tls;
 mod transport;

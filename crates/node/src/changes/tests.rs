@@ -8,17 +8,8 @@ use catraca_group::{Acquire, Key, Owner, Wait, Who};
 use super::queue::MOST_UNREAD;
 use super::recent::MOST_KEPT;
 use super::*;
+use crate::testing::{LIMIT, alone};
 use crate::{Config, Node};
-
-const LIMIT: Duration = Duration::from_secs(60);
-
-async fn alone() -> Node {
-    let mut config = Config::alone();
-    config.listen = Some("127.0.0.1:0".to_string());
-    let node = Node::start(config).await.unwrap();
-    node.ready().await.unwrap();
-    node
-}
 
 async fn next(subscription: &mut Subscription) -> Item {
     let next = tokio::time::timeout(LIMIT, subscription.next()).await.expect("something comes");
@@ -245,50 +236,8 @@ async fn a_client_of_another_process_is_told_by_its_label() {
 
 mod of_the_group {
     use super::*;
-    use crate::Memory;
     use crate::limits::valve::Valve;
-    use catraca_group::Member;
-    use tokio::net::TcpListener;
-
-    /// Members called a, b and so on, in one view. Whoever calls another does so over a valve, if its
-    /// member has one.
-    async fn group(count: usize, lease: Duration) -> (Vec<Node>, Vec<Valve>) {
-        let (mut listeners, mut valves, mut members) = (Vec::new(), Vec::new(), Vec::new());
-        for index in 0..count {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let valve = Valve::to(listener.local_addr().unwrap().to_string()).await;
-            let name = char::from(b'a' + index as u8).to_string();
-            members.push(Member { name, address: valve.address.clone(), cluster: None });
-            listeners.push(listener);
-            valves.push(valve);
-        }
-        let (registry, mut nodes) = (Memory::default(), Vec::<Node>::new());
-        for (member, listener) in members.iter().zip(listeners) {
-            let mut config = Config::new(&member.name, members.clone());
-            config.lease = lease;
-            let registry = Arc::new(registry.clone());
-            nodes.push(Node::start_with(config, listener, registry).await.unwrap());
-            together(&nodes).await;
-        }
-        (nodes, valves)
-    }
-
-    async fn together(nodes: &[Node]) {
-        let waiting = async {
-            loop {
-                let all: Vec<_> = nodes.iter().map(Node::status).collect();
-                let is_in = |status: &crate::Status| {
-                    let in_view = status.members.iter().filter(|it| it.is_in_view).count();
-                    status.readiness == crate::Readiness::Ready && in_view == nodes.len()
-                };
-                if all.iter().all(is_in) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(LIMIT, waiting).await.expect("they are in one view");
-    }
+    use crate::testing::group;
 
     /// Waits for the gap after which everything of all members is heard.
     async fn all_heard(subscription: &mut Subscription, sources: usize) {

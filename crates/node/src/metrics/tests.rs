@@ -7,15 +7,7 @@ use catraca_group::{Wait, Who};
 use serde_json::Value;
 
 use super::*;
-use crate::{Config, Node};
-
-async fn alone() -> Node {
-    let mut config = Config::alone();
-    config.listen = Some("127.0.0.1:0".to_string());
-    let node = Node::start(config).await.unwrap();
-    node.ready().await.unwrap();
-    node
-}
+use crate::testing::alone;
 
 /// The value of a line that begins so.
 fn value(text: &str, line: &str) -> f64 {

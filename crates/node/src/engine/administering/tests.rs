@@ -1,48 +1,14 @@
 //! Holds of real clients that are ended by force, and members that are sent away.
 
-use std::sync::Arc;
-
 use catraca_client::protocol::ServerMessage;
 use catraca_client::{Client, Connection, Loss};
-use catraca_group::{AcquireDurable, Member, Wait, Who};
-use tokio::net::TcpListener;
+use catraca_group::{AcquireDurable, Wait, Who};
 
 use super::*;
-use crate::{Config, Memory, Node};
+use crate::Node;
+use crate::testing::{LIMIT, group, in_view};
 
-const LIMIT: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(3);
-
-/// Members called a, b and so on, in one view.
-async fn group(count: usize) -> Vec<Node> {
-    let (mut listeners, mut members) = (Vec::new(), Vec::new());
-    for index in 0..count {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let name = char::from(b'a' + index as u8).to_string();
-        members.push(Member { name, address, cluster: None });
-        listeners.push(listener);
-    }
-    let (registry, mut nodes) = (Memory::default(), Vec::<Node>::new());
-    for (member, listener) in members.iter().zip(listeners) {
-        let mut config = Config::new(&member.name, members.clone());
-        config.lease = LEASE;
-        let registry = Arc::new(registry.clone());
-        nodes.push(Node::start_with(config, listener, registry).await.unwrap());
-        let count = nodes.len();
-        let are_together = async {
-            while !nodes.iter().all(|node| node.engine.is_ready() && in_view(node) == count) {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(LIMIT, are_together).await.expect("they are in one view");
-    }
-    nodes
-}
-
-fn in_view(node: &Node) -> usize {
-    node.status().members.iter().filter(|member| member.is_in_view).count()
-}
 
 async fn force(node: &Node, name: &str) -> Result<Vec<ForcedHold>, Refusal> {
     let forced = node.engine.force_release(name, &[], "ana");
@@ -51,7 +17,7 @@ async fn force(node: &Node, name: &str) -> Result<Vec<ForcedHold>, Refusal> {
 
 #[tokio::test]
 async fn a_client_is_told_that_its_lock_is_released_by_force_and_its_session_goes_on() {
-    let nodes = group(2).await;
+    let (nodes, _ways) = group(2, LEASE).await;
     let address = nodes[1].address().to_string();
     let client = Client::builder().addresses([address]).connect().await.unwrap();
     let guard = client.lock("x").await.unwrap();
@@ -74,7 +40,7 @@ async fn a_client_is_told_that_its_lock_is_released_by_force_and_its_session_goe
 
 #[tokio::test]
 async fn nobody_is_let_in_while_a_client_that_does_not_answer_may_be_certain() {
-    let nodes = group(1).await;
+    let (nodes, _ways) = group(1, LEASE).await;
     let mut client = Connection::open(&nodes[0].address().to_string()).await.unwrap();
     client.open_session(Who::default(), Some(LIMIT)).await.unwrap();
     client.acquire(1, &["x".to_string()], 1, Wait::Forever).await.unwrap();
@@ -93,7 +59,7 @@ async fn nobody_is_let_in_while_a_client_that_does_not_answer_may_be_certain() {
 
 #[tokio::test]
 async fn a_guard_within_the_program_is_lost_and_its_lock_free_when_it_is_dropped() {
-    let nodes = group(2).await;
+    let (nodes, _ways) = group(2, LEASE).await;
     for names in [&["x"][..], &["x", "y"][..]] {
         let guard = match names {
             [one] => nodes[0].lock(one).await.unwrap(),
@@ -112,7 +78,7 @@ async fn a_guard_within_the_program_is_lost_and_its_lock_free_when_it_is_dropped
 
 #[tokio::test]
 async fn a_durable_hold_is_released_by_force_at_any_member() {
-    let nodes = group(2).await;
+    let (nodes, _ways) = group(2, LEASE).await;
     let asked = AcquireDurable {
         names: vec!["x".to_string()],
         permits: 1,
@@ -129,7 +95,7 @@ async fn a_durable_hold_is_released_by_force_at_any_member() {
 
 #[tokio::test]
 async fn what_nobody_holds_cannot_be_released_by_force_and_too_many_at_a_time_are_refused() {
-    let nodes = group(1).await;
+    let (nodes, _ways) = group(1, LEASE).await;
     let nobody = Refusal::NoSuchHold("x".to_string());
     assert_eq!(force(&nodes[0], "x").await.unwrap_err(), nobody);
     let guard = nodes[0].lock("x").await.unwrap();
@@ -143,7 +109,7 @@ async fn what_nobody_holds_cannot_be_released_by_force_and_too_many_at_a_time_ar
 
 #[tokio::test]
 async fn a_member_is_sent_away_in_order() {
-    let nodes = group(3).await;
+    let (nodes, _ways) = group(3, LEASE).await;
     let guard = nodes[2].lock("x").await.unwrap();
     let kicked = tokio::time::timeout(LIMIT, nodes[0].engine.kick("c", "ana")).await.unwrap();
     assert_eq!(kicked, Ok(()));
@@ -157,7 +123,7 @@ async fn a_member_is_sent_away_in_order() {
 
 #[tokio::test]
 async fn a_member_that_does_not_answer_is_out_when_its_lease_is_over_and_not_before() {
-    let mut nodes = group(2).await;
+    let (mut nodes, _ways) = group(2, LEASE).await;
     let valid_until = nodes[1].engine.valid_until();
     drop(nodes.pop());
     let kicked = tokio::time::timeout(LIMIT, nodes[0].engine.kick("b", "ana")).await.unwrap();
