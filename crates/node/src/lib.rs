@@ -29,6 +29,7 @@ mod mutex;
 mod native;
 mod node;
 mod outgoing;
+mod patience;
 mod program;
 mod registry;
 mod repeats;

@@ -45,7 +45,12 @@ impl Engine {
             self.deliver_kept(&mut serving, &mut parts, &mut out, &mut woken);
             self.links.open_view(serving.view.epoch);
         }
-        self.is_ready.store(serving.service.is_granting(), Ordering::Release);
+        let is_granting = serving.service.is_granting();
+        if self.is_ready.load(Ordering::Relaxed) != is_granting {
+            self.is_ready.store(is_granting, Ordering::Release);
+            // Whoever was told before, and has looked before this, would wait for ever.
+            self.readiness.notify_waiters();
+        }
         drop(serving);
         self.send_departing();
         self.links.flush(parts.sent_to);

@@ -9,10 +9,9 @@ use catraca_client::clock;
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::coop;
-use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use super::permission;
@@ -22,6 +21,7 @@ use crate::audit::Record;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::metrics::Interface;
+use crate::patience::{self, IDLE_CHUNK, USUAL_BUFFER, at, read_some, too_slow};
 use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
@@ -30,14 +30,9 @@ pub(crate) const MOST_UNREAD: usize = 1024;
 pub(crate) const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// Who has no session and says nothing for so long is not needed.
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(30);
-/// A client that reads nothing for so long, although there is something, is gone.
-pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
-/// A buffer that has grown beyond this is given back when it is empty.
-const USUAL_BUFFER: usize = 8 << 10;
-/// How much is read at once of a message that has begun.
+
+/// So much is written at once.
 const CHUNK: usize = 4 << 10;
-/// How much room an idle connection has for what comes next: there may be very many of them.
-const IDLE_CHUNK: usize = 512;
 
 /// Where clients are served.
 pub(crate) struct Server {
@@ -417,23 +412,8 @@ impl Connection<'_> {
             frame::write(&message, &mut bytes).map_err(invalid)?;
             let is_last = matches!(message, ServerMessage::Over(_));
             if is_last || bytes.len() >= CHUNK || self.outbox.len() == 0 {
-                let mut pages = self.quota.pages();
-                if !pages.set(bytes.len(), quota::MOST_PAGES) {
-                    return Err(io::Error::other("too many clients do not read"));
-                }
-                let mut rest = &bytes[..];
-                while !rest.is_empty() {
-                    let written = timeout(READ_TIME, writer.write(rest)).await;
-                    match written.unwrap_or_else(|_| Err(too_slow()))? {
-                        0 => return Err(io::ErrorKind::WriteZero.into()),
-                        written => {
-                            self.engine.metrics().send(Interface::Native, written);
-                            rest = &rest[written..];
-                        }
-                    }
-                }
-                let flushed = timeout(READ_TIME, writer.flush()).await;
-                flushed.unwrap_or_else(|_| Err(too_slow()))?;
+                patience::write(writer, &bytes, self.quota).await?;
+                self.engine.metrics().send(Interface::Native, bytes.len());
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.
@@ -443,16 +423,6 @@ impl Connection<'_> {
         }
         Ok(true)
     }
-}
-
-/// Reads what there is, but not so much that an unfinished message costs more than it has to.
-async fn read_some(
-    reader: &mut (impl AsyncRead + Unpin),
-    bytes: &mut Vec<u8>,
-) -> io::Result<usize> {
-    bytes.reserve(if bytes.is_empty() { IDLE_CHUNK } else { CHUNK });
-    let read = reader.read_buf(bytes).await?;
-    Ok(read)
 }
 
 /// The page that was asked for, when it comes; nothing if it never will.
@@ -472,17 +442,6 @@ async fn makes_way(place: Option<&quota::Place>) {
 
 fn deadline(after: Duration) -> tokio::time::Instant {
     tokio::time::Instant::now() + after
-}
-
-async fn at(limit: Option<tokio::time::Instant>) {
-    match limit {
-        Some(limit) => tokio::time::sleep_until(limit).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn too_slow() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
 }
 
 fn invalid(error: frame::FrameError) -> io::Error {

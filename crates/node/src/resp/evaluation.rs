@@ -155,16 +155,8 @@ async fn acquire(
     }
 }
 
-/// Compares the value. Who holds a key over another interface matters where the script says who it is.
 async fn compare(script: &Script, words: &Words<'_>, keys: &Keys<'_>) -> Result<Compared, Failure> {
-    let compared = keys.compare(&words.keys, words.argument(script.value)?).await?;
-    let is_told_apart = script.free != script.other && !matches!(script.act, Act::AcquireAgain(..));
-    if let (Compared::Free(_), true, [only]) = (&compared, is_told_apart, &words.keys[..])
-        && !keys.lines(only).await?.is_empty()
-    {
-        return Ok(Compared::Other(compared.equal()));
-    }
-    Ok(compared)
+    keys.compare(&words.keys, words.argument(script.value)?).await
 }
 
 async fn changed(keys: &Keys<'_>, equal: Equal, change: Change) -> Result<Outcome, Failure> {

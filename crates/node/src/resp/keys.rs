@@ -49,6 +49,15 @@ pub(crate) enum Change {
     End,
 }
 
+/// What was found of a key among timed holds.
+enum Looked {
+    Timed(TimedHold),
+    /// Nobody holds it, in any way.
+    Free,
+    /// It is held with another value, or over another interface, or durably.
+    Otherwise,
+}
+
 impl Keys<'_> {
     /// Takes all of these locks with a value, for so long. Returns false if somebody else has one.
     pub(crate) async fn acquire(
@@ -91,14 +100,26 @@ impl Keys<'_> {
 
     /// Whoever holds a key.
     pub(crate) async fn holder(&self, name: &str) -> Result<Option<Holder>, Failure> {
-        let which = Which::Name { name: name.to_string(), token: None };
-        if let Some(timed) = found(self.gateway.look(&which).await)? {
-            return Ok(Some(Holder::Timed(timed)));
+        match self.look(name, None).await? {
+            Looked::Timed(hold) => Ok(Some(Holder::Timed(hold))),
+            Looked::Free => Ok(None),
+            Looked::Otherwise => match self.durable(name).await? {
+                Some(hold) => Ok(Some(Holder::Durable(hold))),
+                None => Ok(self.lines(name).await?.into_iter().next().map(Holder::Else)),
+            },
         }
-        if let Some(durable) = self.durable(name).await? {
-            return Ok(Some(Holder::Durable(durable)));
+    }
+
+    /// Looks for a timed hold of a key, with this value if one is given.
+    async fn look(&self, name: &str, value: Option<&[u8]>) -> Result<Looked, Failure> {
+        let token = value.map(<[u8]>::to_vec);
+        let which = Which::Name { name: name.to_string(), token };
+        match self.gateway.look(&which).await {
+            Ok(hold) => Ok(Looked::Timed(hold)),
+            Err(Refusal::NoSuchHold(_)) => Ok(Looked::Free),
+            Err(Refusal::OtherHolder(_)) => Ok(Looked::Otherwise),
+            Err(why) => Err(why.into()),
         }
-        Ok(self.lines(name).await?.into_iter().next().map(Holder::Else))
     }
 
     /// Those who hold the lock, over whichever interface.
@@ -130,26 +151,22 @@ impl Keys<'_> {
             if names[..place].contains(name) {
                 continue;
             }
-            let token = Some(value.to_vec());
-            let which = Which::Name { name: name.clone(), token };
-            match self.gateway.look(&which).await {
+            match self.look(name, Some(value)).await? {
+                Looked::Free => is_free = true,
                 // Who has no value proves nothing by saying none.
-                Ok(hold) if hold.token.is_empty() => is_other = true,
-                Ok(hold) => {
+                Looked::Timed(hold) if hold.token.is_empty() => is_other = true,
+                Looked::Timed(hold) => {
                     together(&hold, names)?;
                     equal.timed.push(hold);
                     equal.count += 1;
                 }
-                Err(Refusal::OtherHolder(_)) => is_other = true,
-                Err(Refusal::NoSuchHold(_)) => match self.durable(name).await? {
-                    Some(hold) if hold.owner == self.owner(value) => {
+                Looked::Otherwise => match self.durable_with(name, value).await? {
+                    Some(hold) => {
                         equal.durable.push(hold);
                         equal.count += 1;
                     }
-                    Some(_) => is_other = true,
-                    None => is_free = true,
+                    None => is_other = true,
                 },
-                Err(why) => return Err(why.into()),
             }
         }
         Ok(match () {
@@ -157,6 +174,14 @@ impl Keys<'_> {
             () if is_free => Compared::Free(equal),
             () => Compared::Equal(equal),
         })
+    }
+
+    /// The durable hold of a key that is not held with this value by a timed one, if it is held so.
+    async fn durable_with(&self, name: &str, value: &[u8]) -> Result<Option<DurableHold>, Failure> {
+        // Mostly it is a timed one with another value, and the registry need not be asked.
+        let Looked::Otherwise = self.look(name, None).await? else { return Ok(None) };
+        let durable = self.durable(name).await?;
+        Ok(durable.filter(|hold| hold.owner == self.owner(value)))
     }
 
     /// The durable hold of a key, if there is one.

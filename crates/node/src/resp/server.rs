@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::stream::Stream;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet, coop};
 use tokio::time::{Instant, timeout};
@@ -19,6 +19,7 @@ use crate::access::{Denied, Origin};
 use crate::config::Config;
 use crate::native::quota::{self, Bytes, Quota};
 use crate::node::StartError;
+use crate::patience::{self, USUAL_BUFFER, at, read_some, too_slow};
 use crate::transport::prepare;
 
 use super::client::{Client, Next, Shared};
@@ -30,16 +31,8 @@ pub(crate) const MOST_UNREAD: usize = 64 << 10;
 pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(10);
 /// Who has to say who it is does so in this time.
 pub(crate) const AUTH_TIME: Duration = Duration::from_secs(30);
-/// A client that reads nothing for so long, although there is something, is gone.
-pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
 /// After an error that ends a connection, so long is waited for the client to read it.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// A buffer that has grown beyond this is given back when it is empty.
-const USUAL_BUFFER: usize = 8 << 10;
-/// How much is read at once of a command that has begun.
-const CHUNK: usize = 4 << 10;
-/// How much room an idle connection has for what comes next: there may be very many of them.
-const IDLE_CHUNK: usize = 512;
 /// After a call that could not be taken, so long until the next is.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -334,20 +327,7 @@ async fn write(
     if bytes.is_empty() {
         return Ok(());
     }
-    let mut unread = quota.pages();
-    if !unread.set(bytes.len(), quota::MOST_PAGES) {
-        return Err(io::Error::other("too many clients do not read"));
-    }
-    let mut rest = &bytes[..];
-    while !rest.is_empty() {
-        let written = timeout(READ_TIME, writer.write(rest)).await;
-        match written.unwrap_or_else(|_| Err(too_slow()))? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => rest = &rest[written..],
-        }
-    }
-    // Over TLS it leaves only then.
-    timeout(READ_TIME, writer.flush()).await.unwrap_or_else(|_| Err(too_slow()))?;
+    patience::write(writer, bytes, quota).await?;
     bytes.clear();
     if bytes.capacity() > USUAL_BUFFER {
         *bytes = Vec::new();
@@ -358,24 +338,4 @@ async fn write(
 /// Says a last word. Whoever is gone will not be told.
 async fn tell(stream: &mut TcpStream, last: &str) -> io::Result<()> {
     timeout(FAREWELL, stream.write_all(last.as_bytes())).await.unwrap_or(Ok(()))
-}
-
-/// Reads what there is, but not so much that an unfinished command costs more than it has to.
-async fn read_some(
-    reader: &mut (impl AsyncRead + Unpin),
-    bytes: &mut Vec<u8>,
-) -> io::Result<usize> {
-    bytes.reserve(if bytes.is_empty() { IDLE_CHUNK } else { CHUNK });
-    reader.read_buf(bytes).await
-}
-
-async fn at(limit: Option<Instant>) {
-    match limit {
-        Some(limit) => tokio::time::sleep_until(limit).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn too_slow() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
 }

@@ -9,8 +9,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, timeout};
 
 use super::client::Shared;
-use super::server::{AUTH_TIME, COMMAND_TIME, MOST_UNREAD, READ_TIME, Server};
+use super::server::{AUTH_TIME, COMMAND_TIME, MOST_UNREAD, Server};
 use crate::access::{Origin, Role, TokenFile};
+use crate::patience::READ_TIME;
 use crate::{Config, Node};
 
 /// Nothing takes so long, however busy the machine is.
