@@ -29,9 +29,14 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         check_json(request.headers())?;
         let bytes = whole(request.into_body(), LONGEST_BODY, BODY_TIME, Some(&api.quota)).await?;
-        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            Problem::new(Kind::BadRequest, "bad-body", format!("the body cannot be read: {error}"))
-        })
+        let bad = |why: String| {
+            Problem::new(Kind::BadRequest, "bad-body", format!("the body cannot be read: {why}"))
+        };
+        // Fields have names here: the reader would take them from a list too, by their order.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            return Err(bad("it is no JSON object".to_string()));
+        }
+        serde_json::from_slice(&bytes).map(Json).map_err(|error| bad(error.to_string()))
     }
 }
 
