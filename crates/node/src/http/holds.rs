@@ -6,7 +6,10 @@ use axum::Json as JsonAnswer;
 use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, StatusCode};
-use catraca_group::{AcquireDurable, HoldId, Refusal, Renewal, Target, Unlock, Wait, Which, Who};
+use catraca_group::{
+    AcquireDurable, HoldId, LONGEST_OWNER, Refusal, Renewal, TIMED_TTL_RANGE, Target, Unlock, Wait,
+    Which, Who,
+};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -42,7 +45,7 @@ pub(super) struct AcquireBody {
     wait_ms: u64,
     /// How long the hold lasts unless it is renewed, in milliseconds; 30000 if nothing is said. Not for durable
     /// holds.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     ttl_ms: Option<u64>,
     /// What the client calls itself, for lists. Not for durable holds: they have an owner.
     label: Option<String>,
@@ -138,7 +141,7 @@ fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
         names: asked.names,
         permits: asked.permits,
         wait: wait(asked.wait_ms)?,
-        ttl: Duration::from_millis(asked.ttl_ms.unwrap_or(USUAL_TTL)),
+        ttl: ttl(asked.ttl_ms.unwrap_or(USUAL_TTL))?,
         who: Who { label: asked.label.unwrap_or_default(), pid: 0, host: String::new() },
         token: Vec::new(),
     })
@@ -163,6 +166,16 @@ fn durable_asked(asked: AcquireBody, caller: &Caller) -> Result<AcquireDurable, 
 /// A name for a request that nobody else gives.
 fn random_name() -> String {
     HoldId(u128::from_be_bytes(secret())).to_string()
+}
+
+fn ttl(millis: u64) -> Result<Duration, Problem> {
+    let ttl = Duration::from_millis(millis);
+    if TIMED_TTL_RANGE.contains(&ttl) {
+        return Ok(ttl);
+    }
+    let most = TIMED_TTL_RANGE.end().as_millis();
+    let detail = format!("a time to live goes from 1 to {most} milliseconds, a day");
+    Err(Problem::new(Kind::BadRequest, "bad-ttl", detail))
 }
 
 fn wait(millis: u64) -> Result<Wait, Problem> {
@@ -202,7 +215,7 @@ pub(super) async fn look(
 #[serde(deny_unknown_fields)]
 pub(super) struct RenewBody {
     /// In milliseconds; as long as at first if nothing is said.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     ttl_ms: Option<u64>,
 }
 
@@ -230,13 +243,14 @@ pub(super) async fn renew(
         true => Json::<RenewBody>::from_request(request, &api).await?.0,
         false => RenewBody::default(),
     };
+    let asked = asked.ttl_ms.map(ttl).transpose()?;
     let hold = find(&api, id).await?;
     caller.may_all(Role::Lock, &hold.names)?;
     let Some(usual) = hold.ttl_ms else {
         let detail = "a durable hold does not expire: there is nothing to renew";
         return Err(Problem::new(Kind::Conflict, "durable", detail));
     };
-    let ttl = Duration::from_millis(asked.ttl_ms.unwrap_or(usual));
+    let ttl = asked.unwrap_or(Duration::from_millis(usual));
     let renewed = api.gateway.renew(&Which::Id(id), Renewal::To(ttl)).await?;
     Ok(JsonAnswer(renewed.into()))
 }
@@ -272,6 +286,10 @@ pub(super) async fn release(
     Asked(asked): Asked<ReleaseQuery>,
 ) -> Result<StatusCode, Problem> {
     let id = hold_id(&id)?;
+    if asked.owner.as_ref().is_some_and(|owner| owner.len() > LONGEST_OWNER) {
+        let detail = format!("an owner has at most {LONGEST_OWNER} bytes");
+        return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
+    }
     let hold = find(&api, id).await?;
     caller.may_all(Role::Lock, &hold.names)?;
     if hold.durable {

@@ -6,7 +6,7 @@ use axum::Json as JsonAnswer;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catraca_group::{Line, LineKey, LockName, Page, Query, Refusal, Selection};
+use catraca_group::{LONGEST_NAME, Line, LineKey, LockName, Page, Query, Refusal, Selection};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -152,7 +152,7 @@ pub(super) async fn list(
             return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
         }
         (Some(name), None) => Selection::Name(named(&name)?.to_string()),
-        (None, Some(prefix)) => Selection::Prefix(prefix),
+        (None, Some(prefix)) => Selection::Prefix(beginning(prefix)?),
         (None, None) => Selection::All,
     };
     let after = asked.cursor.as_deref().map(position).transpose()?;
@@ -232,6 +232,17 @@ fn position(cursor: &str) -> Result<LineKey, Problem> {
         let detail = "the cursor is not one that a list has given; begin without one";
         Problem::new(Kind::BadRequest, "bad-cursor", detail)
     })
+}
+
+/// What names may begin with.
+pub(super) fn beginning(prefix: String) -> Result<String, Problem> {
+    match prefix.len() {
+        0..=LONGEST_NAME => Ok(prefix),
+        _ => {
+            let detail = format!("no name is longer than {LONGEST_NAME} bytes: shorten the prefix");
+            Err(Problem::new(Kind::BadRequest, "bad-query", detail))
+        }
+    }
 }
 
 pub(super) fn named(name: &str) -> Result<&str, Problem> {

@@ -185,7 +185,7 @@ async fn the_real_program_locks_changes_and_unlocks() {
     ask(at, "LOCK", "/terraform/demo", run("another-run")).await.with(200);
     let refused = run_it(&["plan", "-input=false", "-lock-timeout=0s"]).await;
     assert!(!refused.status.success());
-    for text in ["Error acquiring the state lock", "another-run", "ann@builder"] {
+    for text in ["Error acquiring the state lock", "already locked: ID=another-run"] {
         assert!(said(&refused).contains(text), "{text}: {}", said(&refused));
     }
     let forced = run_it(&["force-unlock", "-force", "another-run"]).await;
