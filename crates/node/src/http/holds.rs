@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json as JsonAnswer;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, StatusCode};
 use catraca_group::{
@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Api;
 use super::caller::Caller;
 use super::hold::Hold;
-use super::input::{Asked, Json, has_body};
+use super::input::{Asked, Json, optional};
 use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
 use crate::access::{Denied, Role};
@@ -239,10 +239,7 @@ pub(super) async fn renew(
     request: Request,
 ) -> Result<JsonAnswer<Hold>, Problem> {
     let id = hold_id(&id)?;
-    let asked = match has_body(request.headers(), request.body()) {
-        true => Json::<RenewBody>::from_request(request, &api).await?.0,
-        false => RenewBody::default(),
-    };
+    let asked: RenewBody = optional(request, &api).await?;
     let asked = asked.ttl_ms.map(ttl).transpose()?;
     let hold = find(&api, id).await?;
     caller.may_all(Role::Lock, &hold.names)?;
