@@ -221,7 +221,6 @@ fn another_user_of_the_machine_may_lock_and_not_administer() {
     as_nobody(&["status"]).quietly(0).says("'a'");
     as_nobody(&["lock", "--durable", "x"]).quietly(0);
     as_nobody(&["unlock", "x", "--force"]).refused(&["may only lock"]);
-    as_nobody(&["leave"]).refused(&["catraca"]);
     as_nobody(&["members", "remove", "b"]).refused(&["may only lock", "'administer'"]);
     // Root administers, and sees whose it is.
     let locks = folder.run(&["locks", "--json", "--node", socket]).quietly(0).stdout;

@@ -84,8 +84,8 @@ pub use status::{
 };
 pub use time::Time;
 pub use timed::{
-    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedHold,
-    Which,
+    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedCopy,
+    TimedHold, Which,
 };
 pub use turns::Turns;
 pub use view::{

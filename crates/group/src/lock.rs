@@ -82,10 +82,40 @@ impl Hash for Hold {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    Idle,
+    Idle(Last),
     /// The group has been asked; for a set, this one on behalf of this ticket.
-    Asking(Option<(Ticket, Claim)>),
+    Asking(Option<(Ticket, Claim)>, Last),
     Inside(Hold),
+}
+
+impl Place {
+    /// What was granted last in this seat in the present view.
+    fn last(&self) -> Last {
+        match self {
+            Place::Idle(last) | Place::Asking(_, last) => *last,
+            Place::Inside(hold) => Last(hold.fence),
+        }
+    }
+}
+
+/// The fence of who was inside last; 0 if nobody was in the present view. It is shown, and decides nothing.
+#[derive(Clone, Copy, Debug)]
+struct Last(Fence);
+
+impl Last {
+    const NONE: Last = Last(Fence(0));
+}
+
+impl PartialEq for Last {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Last {}
+
+impl Hash for Last {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// One requester in the eyes of the group.
@@ -102,7 +132,7 @@ pub(crate) struct Seat {
 
 impl Seat {
     fn idle(slot: Slot) -> Self {
-        Seat { slot, turn: 0, has_left: false, place: Place::Idle }
+        Seat { slot, turn: 0, has_left: false, place: Place::Idle(Last::NONE) }
     }
 }
 
@@ -188,7 +218,8 @@ impl Lock {
     pub(crate) fn take_back(&mut self, ticket: Ticket) {
         for seat in &mut self.seats {
             if matches!(&seat.place, Place::Inside(hold) if hold.ticket == ticket)
-                && let Place::Inside(hold) = core::mem::replace(&mut seat.place, Place::Idle)
+                && let Place::Inside(hold) =
+                    core::mem::replace(&mut seat.place, Place::Idle(Last::NONE))
             {
                 self.waiting.insert(ticket, Waiter { asker: hold.asker, since: hold.since });
             }
@@ -214,7 +245,7 @@ impl Lock {
     /// Nobody is inside any more, and the group has been asked for nothing.
     pub(crate) fn clear(&mut self) {
         for seat in &mut self.seats {
-            seat.place = Place::Idle;
+            seat.place = Place::Idle(Last::NONE);
         }
     }
 
@@ -250,12 +281,13 @@ impl Lock {
             return None;
         }
         let idle = self.idle_seat()?;
-        self.seats[idle].place = Place::Asking(None);
+        let last = self.seats[idle].place.last();
+        self.seats[idle].place = Place::Asking(None, last);
         Some(idle)
     }
 
     fn idle_seat(&self) -> Option<usize> {
-        self.seats.iter().position(|seat| matches!(seat.place, Place::Idle))
+        self.seats.iter().position(|seat| matches!(seat.place, Place::Idle(_)))
     }
 
     /// An idle seat and what the group is to be asked for, if somebody waits for whom it has not
@@ -265,16 +297,17 @@ impl Lock {
             return None;
         }
         let idle = self.idle_seat()?;
+        let last = self.seats[idle].place.last();
         if rules.sets {
             let (ticket, claim) = self.next_set()?;
-            self.seats[idle].place = Place::Asking(Some((ticket, claim.clone())));
+            self.seats[idle].place = Place::Asking(Some((ticket, claim.clone())), last);
             return Some((idle, claim));
         }
-        let is_asking = |seat: &&Seat| matches!(seat.place, Place::Asking(_));
+        let is_asking = |seat: &&Seat| matches!(seat.place, Place::Asking(..));
         if self.seats.iter().filter(is_asking).count() >= self.waiting.len() {
             return None;
         }
-        self.seats[idle].place = Place::Asking(None);
+        self.seats[idle].place = Place::Asking(None, last);
         Some((idle, Claim::single()))
     }
 
@@ -288,7 +321,8 @@ impl Lock {
         newcomer: &mut Option<(Ticket, Asker)>,
         now: impl FnOnce() -> Time,
     ) -> Admitted {
-        let Place::Asking(asked) = &self.seats[seat].place else { return Admitted::Unasked };
+        let Place::Asking(asked, last) = &self.seats[seat].place else { return Admitted::Unasked };
+        let last = *last;
         let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
         let waited =
             |(ticket, waiter): (Ticket, Waiter)| (ticket, waiter.asker, Some(waiter.since));
@@ -302,7 +336,7 @@ impl Lock {
             }
         };
         let Some((ticket, asker, since)) = next else {
-            self.seats[seat].place = Place::Idle;
+            self.seats[seat].place = Place::Idle(last);
             return Admitted::Nobody;
         };
         let request = asker.request;
@@ -325,7 +359,7 @@ impl Lock {
 
     /// Nobody can be let in by the grant that `seat` has got.
     pub(crate) fn decline(&mut self, seat: usize) {
-        self.seats[seat].place = Place::Idle;
+        self.seats[seat].place = Place::Idle(self.seats[seat].place.last());
     }
 
     /// The client with `ticket` leaves.
@@ -354,7 +388,7 @@ impl Lock {
             (hold.fence, seat.has_left) = (fence, false);
             return Left::HandedOver(Grant { ticket, request, fence, waited });
         }
-        (seat.turn, seat.place) = (0, Place::Idle);
+        (seat.turn, seat.place) = (0, Place::Idle(seat.place.last()));
         Left::Release(index)
     }
 
@@ -373,6 +407,12 @@ impl Lock {
         self.holds().find(|hold| hold.ticket == ticket).map(|hold| hold.fence)
     }
 
+    /// The newest fence that is known here: of whoever is inside, or was in the present view.
+    pub(crate) fn newest_fence(&self) -> Option<Fence> {
+        let newest = self.seats.iter().map(|seat| seat.place.last().0).max();
+        newest.filter(|fence| fence.0 > 0)
+    }
+
     /// Whether `ticket` waits.
     pub(crate) fn is_waiting(&self, ticket: Ticket) -> bool {
         self.waiting.contains_key(&ticket)
@@ -385,7 +425,7 @@ impl Lock {
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle);
+        let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle(_));
         self.waiting.is_empty() && self.seats.iter().all(is_idle)
     }
 

@@ -451,6 +451,17 @@ impl Shard {
         })
     }
 
+    /// The newest fence that is known here of what `key` names; of a set, of those inside a part of
+    /// `claim`.
+    pub fn newest_fence(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> Option<Fence> {
+        let lock = self.lock(key, hash)?;
+        let Some(claim) = claim else { return lock.newest_fence() };
+        let overlaps = |hold: &&crate::lock::Hold| {
+            hold.asker.set.as_ref().is_some_and(|set| set.claim.overlaps(claim))
+        };
+        lock.holds().filter(overlaps).map(|hold| hold.fence).max()
+    }
+
     /// A message has come from another member. One of an earlier view is of no use any more; one of a
     /// later view is for whoever keeps it until then.
     pub fn deliver(

@@ -78,6 +78,16 @@ impl Gateway {
         self.engine.operate(which.clone(), Operation::Release).await
     }
 
+    /// The fence of the newest grant of a lock, of which there are so many permits. Nothing if nobody was
+    /// inside since the present view of the group began: what was before is not known any more.
+    pub(crate) async fn newest_fence(
+        &self,
+        name: &str,
+        permits: u32,
+    ) -> Result<Option<u64>, Refusal> {
+        self.engine.newest_fence(name, permits).await
+    }
+
     /// Asks for a durable hold.
     pub(crate) async fn acquire_durable(
         &self,

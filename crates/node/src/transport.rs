@@ -192,9 +192,12 @@ impl Transport {
         };
         let introduction = frame::encode(&introduction)?;
         let proof = self.dialer.proof();
-        handshake::greet(&mut stream, Caller::Member(introduction), &proof).await?;
-        let answer = handshake::hear(&mut stream).await.map_err(tell_why)?;
-        Ok((stream, answer))
+        let greeted = handshake::greet(&mut stream, Caller::Member(introduction), &proof).await;
+        // Whoever hangs up has said why before, if it has said anything.
+        match handshake::hear(&mut stream).await.map_err(tell_why) {
+            Err(HandshakeError::Io(error)) => Err(greeted.err().unwrap_or(error.into())),
+            answer => Ok((stream, answer?)),
+        }
     }
 
     /// Uses a connection until it breaks, or the link is not wanted any more.

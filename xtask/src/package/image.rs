@@ -49,8 +49,8 @@ fn files(binary: &Binary) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.file("usr/bin/catraca", 0o755, binary.bytes.clone());
     for library in &binary.libraries {
-        let content = std::fs::read(library)
-            .with_context(|| format!("cannot read {}", library.display()))?;
+        let content =
+            std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
         tree.file(inside(library), 0o755, content);
     }
     let passwd = format!("catraca:x:{USER}:{USER}:Catraca:/{DATA}:/sbin/nologin\n");

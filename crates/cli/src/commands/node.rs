@@ -38,7 +38,7 @@ use crate::value::{at_node, duration};
 /// Without arguments it is a group of one, for this machine. A group is described by a file that all
 /// members can share, or by --name and --members. It runs until Ctrl-C, SIGTERM, or the end of its
 /// terminal, which all stop it in an orderly way: the exit code is 0. SIGHUP makes it read its tokens
-/// and certificates again; at a terminal, and without such files, it is the end of the terminal.
+/// and certificates again, and open its audit log anew; at a terminal, and without such files, it is the end of the terminal.
 /// SIGUSR1 makes it log how it is doing. Where it listens goes to standard output, everything after that to standard
 /// error.
 #[derive(clap::Args)]
@@ -276,7 +276,7 @@ async fn serve(config: Config) -> Outcome {
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
     let (members, drain) = (config.members.len(), config.drain);
-    let reloads = security::reloads(&config.security);
+    let reloads = security::reloads(&config.security) || config.audit.file.is_some();
     let security = config.security.clone();
     let mut manager = Manager::of_environment();
     let node = Node::start(config).await.map_err(|error| match error {
@@ -329,8 +329,9 @@ async fn serve(config: Config) -> Outcome {
     }
 }
 
-/// Reads tokens and certificates again.
+/// Reads tokens and certificates again, and opens the audit log anew.
 fn reload(node: &Node) {
+    node.reopen_logs();
     match node.reload() {
         Ok(()) => tracing::info!("tokens and certificates were read again"),
         Err(why) => tracing::error!(%why, "goes on with what it has read before"),

@@ -199,6 +199,7 @@ impl Engine {
                 self.count_refusal(&result);
                 self.askers.tell_durable(asker, result);
             }
+            Output::Fence(asker, result) => self.askers.tell_fence(asker, result),
             Output::Timed(asker, result) => {
                 self.count_refusal(&result);
                 self.askers.tell_timed(asker, result);

@@ -53,6 +53,16 @@ impl Engine {
         }
     }
 
+    /// Somebody was not allowed what it asked for, or was not known at all.
+    pub(crate) fn record_denial(&self, identity: Option<&str>, why: &str) {
+        if self.audit.is_some() {
+            let (identity, detail) = (identity.map(String::from), Some(why.to_string()));
+            let epoch = self.epoch();
+            self.record(Record { epoch, what: "denied", identity, detail, ..Record::default() });
+        }
+        self.metrics.reject("denied");
+    }
+
     /// The audit log, if there is one.
     pub(crate) fn audit(&self) -> Option<&Audit> {
         self.audit.as_ref()

@@ -300,8 +300,8 @@ pub(super) struct Checked {
     fence: String,
     /// Whether its hold is still there; nothing if a member that may have it did not answer.
     held: Option<bool>,
-    /// Whether it is the largest of all holds that are there. `false` if there is a larger one; nothing if the
-    /// lock is free, or if that cannot be known now.
+    /// Whether no later grant is known. `false` if there was one; nothing if that cannot be known now, as
+    /// for a lock that nobody has held since the group last changed.
     newest: Option<bool>,
     /// Who holds the lock.
     holders: Vec<Holder>,
@@ -328,7 +328,10 @@ pub(super) async fn check(
     let Page { lines, silent, .. } = page;
     let inside: Vec<Line> = lines.into_iter().filter(|line| line.key.place == 0).collect();
     let fences: Vec<u64> = inside.iter().filter_map(|line| line.fence).collect();
-    let (held, newest) = judged(fence, &fences, silent.is_empty());
+    let (held, mut newest) = judged(fence, &fences, silent.is_empty());
+    if newest.is_none() && silent.is_empty() {
+        newest = newest_of_free(fence, api.gateway.newest_fence(name, 1).await?);
+    }
     let holders = inside.into_iter().map(holder).collect();
     let (name, fence) = (name.to_string(), fence.to_string());
     Ok(JsonAnswer(Checked { name, fence, held, newest, holders, silent }))
@@ -359,9 +362,23 @@ fn judged(fence: u64, known: &[u64], are_all_known: bool) -> (Option<bool>, Opti
     (held, newest)
 }
 
+/// Whether a fence is the newest of a lock that nobody holds, by the newest that anybody remembers.
+fn newest_of_free(fence: u64, remembered: Option<u64>) -> Option<bool> {
+    remembered.filter(|&newest| newest >= fence).map(|newest| newest == fence)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_free_lock_the_last_fence_is_the_newest_as_long_as_it_is_remembered() {
+        assert_eq!(newest_of_free(7, Some(7)), Some(true));
+        assert_eq!(newest_of_free(7, Some(8)), Some(false));
+        // It was never granted, or by a view that is forgotten.
+        assert_eq!(newest_of_free(7, Some(6)), None);
+        assert_eq!(newest_of_free(7, None), None);
+    }
 
     #[test]
     fn a_fence_is_the_newest_only_if_everybody_has_been_heard() {

@@ -18,6 +18,7 @@ use super::outbox::Outbox;
 use super::permission;
 use super::quota::{self, Bytes, Quota};
 use crate::access::{Access, Denied, Identity};
+use crate::audit::Record;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::metrics::Interface;
@@ -221,6 +222,7 @@ impl Connection<'_> {
     /// Says why something is not done.
     fn deny(&self, message: &ClientMessage, why: Denied) {
         tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        self.engine.record_denial(Some(&self.identity.name), &why.to_string());
         let why = Refusal::Denied(why.to_string());
         self.outbox.push(match message {
             ClientMessage::AcquireDurable { request, .. }
@@ -346,8 +348,23 @@ impl Connection<'_> {
     /// Changes who belongs to the group, and says when that is done.
     fn change_roster(&self, change: RosterChange) {
         let (engine, outbox) = (Arc::clone(self.engine), Arc::clone(&self.outbox));
+        let by = self.identity.name.clone();
         tokio::spawn(async move {
+            let (what, name) = match &change {
+                RosterChange::Add(member) => ("added", member.name.clone()),
+                RosterChange::Remove(name) => ("removed", name.clone()),
+            };
             let done = crate::registry::change_roster(&engine, change).await;
+            if done.is_ok() {
+                engine.record(Record {
+                    epoch: engine.epoch(),
+                    what: "roster changed",
+                    name: Some(name),
+                    identity: Some(by),
+                    detail: Some(what.to_string()),
+                    ..Record::default()
+                });
+            }
             outbox.push(ServerMessage::Done(done));
         });
     }

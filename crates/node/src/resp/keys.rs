@@ -5,13 +5,15 @@
 //! without is a durable hold: it never expires, and neither does that in Redis. Whoever holds the same lock
 //! over another interface holds the key too.
 
+mod holder;
 mod set;
+mod value;
 
 use std::time::Duration;
 
 use catraca_group::{
-    AcquireDurable, DurableHold, HoldId, Line, LockName, Query, Refusal, Renewal, Selection,
-    Target, TimedHold, Unlock, Wait, Which, Who,
+    AcquireDurable, DurableHold, HoldId, Line, Query, Refusal, Renewal, Selection, Target,
+    TimedHold, Unlock, Wait, Which, Who,
 };
 use sha2::{Digest, Sha256};
 
@@ -20,13 +22,14 @@ use crate::gateway::{Asking, Gateway};
 use crate::secret::secret;
 
 use super::failure::Failure;
-use super::frame::integer;
-use super::script::{Unit, hex};
+use super::script::hex;
 
+use holder::{OWNER, asked_by, described, is_own, together};
+use value::{check_value, escaped};
+
+pub(crate) use holder::{Compared, Equal, Holder};
 pub(crate) use set::{SetOptions, check_expire, count};
-
-/// Marks the owners of durable holds that were taken over this protocol.
-const OWNER: &str = "resp:";
+pub(crate) use value::{duration, name, told};
 
 /// The keys, as one client sees them.
 pub(crate) struct Keys<'a> {
@@ -38,81 +41,12 @@ pub(crate) struct Keys<'a> {
     pub(crate) park: Duration,
 }
 
-/// Whoever holds a key.
-pub(crate) enum Holder {
-    Timed(TimedHold),
-    Durable(DurableHold),
-    /// Over another interface.
-    Else(Line),
-}
-
-/// What became of comparing the value of keys.
-pub(crate) enum Compared {
-    /// All are held with this value.
-    Equal(Equal),
-    /// Nobody holds one of them.
-    Free(Equal),
-    /// One of them is held with another value.
-    Other(Equal),
-}
-
-impl Compared {
-    /// Those that are held with this value, whatever the others are.
-    pub(crate) fn equal(self) -> Equal {
-        match self {
-            Compared::Equal(equal) | Compared::Free(equal) | Compared::Other(equal) => equal,
-        }
-    }
-}
-
-/// The holds of keys that have one value.
-#[derive(Default)]
-pub(crate) struct Equal {
-    /// How many of the keys they are.
-    pub(crate) count: usize,
-    timed: Vec<TimedHold>,
-    durable: Vec<DurableHold>,
-}
-
-impl Equal {
-    /// The shortest time that is left, if they do not stay for ever.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        self.timed.iter().map(|hold| hold.left).min()
-    }
-}
-
 /// How a time to live is to change.
 #[derive(Clone, Copy)]
 pub(crate) enum Change {
     Renew(Renewal),
     /// It is over already.
     End,
-}
-
-/// The name of a lock that a key is.
-pub(crate) fn name(key: &[u8]) -> Result<&str, Failure> {
-    let text = std::str::from_utf8(key).map_err(|_| Failure::NoText)?;
-    Ok(LockName::new(text)?.as_str())
-}
-
-/// A time that a client gives.
-pub(crate) fn duration(text: &[u8], unit: Unit) -> Result<Option<Duration>, Failure> {
-    let number = integer(text).ok_or(Failure::Integer)?;
-    let millis = match unit {
-        Unit::Millis => Some(number),
-        Unit::Seconds => number.checked_mul(1000),
-    };
-    let millis = millis.ok_or(Failure::Integer)?;
-    Ok(u64::try_from(millis).ok().filter(|&millis| millis > 0).map(Duration::from_millis))
-}
-
-/// How Redis tells a time that is left.
-pub(crate) fn told(left: Duration, unit: Unit) -> i64 {
-    let millis = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
-    match unit {
-        Unit::Millis => millis,
-        Unit::Seconds => millis.saturating_add(500) / 1000,
-    }
 }
 
 impl Keys<'_> {
@@ -189,10 +123,11 @@ impl Keys<'_> {
         let mut equal = Equal::default();
         let (mut is_free, mut is_other) = (false, false);
         for (place, name) in names.iter().enumerate() {
-            if equal.timed.iter().any(|hold| hold.names.contains(name))
-                || names[..place].contains(name)
-            {
+            if equal.covers(name) {
                 equal.count += 1;
+                continue;
+            }
+            if names[..place].contains(name) {
                 continue;
             }
             let token = Some(value.to_vec());
@@ -293,10 +228,11 @@ impl Keys<'_> {
     pub(crate) async fn delete(&self, names: &[String]) -> Result<usize, Failure> {
         let mut all = Equal::default();
         for (place, name) in names.iter().enumerate() {
-            if names[..place].contains(name)
-                || all.timed.iter().any(|hold| hold.names.contains(name))
-            {
-                all.count += usize::from(!names[..place].contains(name));
+            if names[..place].contains(name) {
+                continue;
+            }
+            if all.covers(name) {
+                all.count += 1;
                 continue;
             }
             match self.holder(name).await? {
@@ -341,29 +277,6 @@ impl Keys<'_> {
     }
 }
 
-impl Holder {
-    /// The value that the key has.
-    pub(crate) fn value(&self) -> Vec<u8> {
-        match self {
-            Holder::Timed(hold) if hold.token.is_empty() => {
-                format!("catraca:{}", asked_by(hold)).into_bytes()
-            }
-            Holder::Timed(hold) => hold.token.clone(),
-            Holder::Durable(hold) if is_own(&hold.owner) => unescaped(&hold.note),
-            Holder::Durable(hold) => format!("catraca:{}", hold.owner).into_bytes(),
-            Holder::Else(line) => format!("catraca:{}", described(line)).into_bytes(),
-        }
-    }
-
-    /// How long the key lives; nothing if it does not expire.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        match self {
-            Holder::Timed(hold) => Some(hold.left),
-            Holder::Durable(_) | Holder::Else(_) => None,
-        }
-    }
-}
-
 /// Whether a request was granted; that somebody else has it is no failure.
 fn granted<T>(asked: Result<T, Refusal>) -> Result<bool, Failure> {
     match asked {
@@ -382,140 +295,6 @@ fn found<T>(looked: Result<T, Refusal>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// A hold of several locks ends at once: all of them have to be named.
-fn together(hold: &TimedHold, names: &[String]) -> Result<(), Failure> {
-    match hold.names.iter().find(|held| !names.contains(held)) {
-        None => Ok(()),
-        Some(_) => {
-            let named = names.iter().find(|name| hold.names.contains(name));
-            let named = named.cloned().unwrap_or_default();
-            Err(Failure::Together(named, hold.names.join(", ")))
-        }
-    }
-}
-
-/// A timed hold of another interface has no value, so here it needs one.
-fn check_value(value: &[u8]) -> Result<(), Failure> {
-    match value.is_empty() {
-        true => Err(Failure::NoValue),
-        false => Ok(()),
-    }
-}
-
-/// Who has a timed hold.
-fn asked_by(hold: &TimedHold) -> String {
-    format!("{}@{}", hold.who.label, hold.member)
-}
-
-/// Whether a durable hold was taken over this protocol.
-fn is_own(owner: &str) -> bool {
-    let last = owner.rsplit_once('/').map_or(owner, |(_, last)| last);
-    last.strip_prefix(OWNER).is_some_and(|digest| digest.len() == 32)
-}
-
 fn elsewhere(name: &str, holder: String) -> Failure {
     Failure::Elsewhere(name.to_string(), holder)
-}
-
-/// Who a line of a list is about.
-fn described(line: &Line) -> String {
-    match &line.durable {
-        Some(durable) => durable.owner.clone(),
-        None => format!("{}@{}", line.label, line.key.node),
-    }
-}
-
-/// A value as the note of a durable hold, for people to read and for [`unescaped`].
-fn escaped(value: &[u8]) -> String {
-    let one = |&byte: &u8| match byte {
-        b'\\' => "\\\\".to_string(),
-        b' '..=b'~' => char::from(byte).to_string(),
-        _ => format!("\\x{byte:02x}"),
-    };
-    value.iter().map(one).collect()
-}
-
-fn unescaped(note: &str) -> Vec<u8> {
-    let (mut value, mut rest) = (Vec::new(), note.as_bytes());
-    loop {
-        rest = match rest {
-            [] => return value,
-            [b'\\', b'x', high, low, after @ ..] => {
-                let digit = |hex: u8| char::from(hex).to_digit(16).unwrap_or_default() as u8;
-                value.push(digit(*high) << 4 | digit(*low));
-                after
-            }
-            [b'\\', byte, after @ ..] | [byte, after @ ..] => {
-                value.push(*byte);
-                after
-            }
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn times_are_read_and_told_as_redis_does() {
-        let read = |text: &str, unit| duration(text.as_bytes(), unit).ok();
-        assert_eq!(read("1500", Unit::Millis), Some(Some(Duration::from_millis(1500))));
-        assert_eq!(read("2", Unit::Seconds), Some(Some(Duration::from_secs(2))));
-        assert_eq!(read("0", Unit::Millis), Some(None));
-        assert_eq!(read("-1", Unit::Seconds), Some(None));
-        for wrong in ["", "x", "1.5", "+1", " 1", "9223372036854775807"] {
-            assert_eq!(read(wrong, Unit::Seconds), None, "{wrong}");
-        }
-        let millis = Duration::from_millis;
-        let told = [1, 499, 500, 1499, 1500].map(|it| told(millis(it), Unit::Seconds));
-        assert_eq!(told, [0, 0, 1, 1, 2]);
-    }
-
-    #[test]
-    fn keys_that_were_taken_together_are_named_together() {
-        let names = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
-        let hold = TimedHold {
-            id: HoldId(1),
-            names: names("a b"),
-            permits: 1,
-            fences: vec![1, 2],
-            who: Who::default(),
-            token: b"t".to_vec(),
-            member: String::new(),
-            ttl: Duration::ZERO,
-            left: Duration::ZERO,
-        };
-        assert!(together(&hold, &names("b c a")).is_ok());
-        let error = together(&hold, &names("c b")).unwrap_err().to_string();
-        assert_eq!(error, "ERR 'b' is held together with a, b: name all of these keys at once");
-    }
-
-    #[test]
-    fn a_key_that_names_no_lock_is_refused() {
-        assert!(name(b"orders/42").is_ok());
-        for wrong in [&b""[..], b"a b", b"\xff", &[b'x'; 256]] {
-            assert!(name(wrong).is_err());
-        }
-    }
-
-    #[test]
-    fn owners_of_this_protocol_are_known() {
-        let digest = "0".repeat(32);
-        for own in [format!("resp:{digest}"), format!("ci/resp:{digest}")] {
-            assert!(is_own(&own));
-        }
-        for other in ["alice", "resp:x", "resp/alice", &format!("xresp:{digest}")] {
-            assert!(!is_own(other), "{other}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_value_comes_back_from_its_note(value in proptest::collection::vec(any::<u8>(), 0..60)) {
-            prop_assert_eq!(unescaped(&escaped(&value)), value);
-        }
-    }
 }

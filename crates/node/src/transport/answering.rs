@@ -185,6 +185,7 @@ impl Transport {
         let identity = match self.acceptor.access.identify(proof.token.as_deref(), &origin) {
             Ok(identity) => identity,
             Err(why) => {
+                self.engine.record_denial(None, &why.to_string());
                 handshake::say(&mut stream, &Greeting::Denied(why.to_string())).await?;
                 return Err(HandshakeError::Denied(why.to_string()));
             }

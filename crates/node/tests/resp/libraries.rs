@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::alone;
+use catraca_node::TlsFiles;
+
+use crate::redis::Redis;
+use crate::{alone, alone_with};
 
 /// What is installed for programs in Python.
 const PYTHON: &[&str] = &[
@@ -120,6 +123,11 @@ impl Drop for RealRedis {
 
 /// What a program prints that talks to this port.
 fn printed(program: &str, port: u16) -> Result<String, String> {
+    printed_with(program, port, &[])
+}
+
+/// The same, with more arguments.
+fn printed_with(program: &str, port: u16, more: &[&Path]) -> Result<String, String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/resp/programs").join(program);
     let mut command = if program.ends_with(".py") {
         let mut command = Command::new(python()?);
@@ -133,7 +141,7 @@ fn printed(program: &str, port: u16) -> Result<String, String> {
     };
     let output = cache().join(format!("{program}.{port}"));
     let to = File::create(&output).unwrap();
-    command.arg(file).arg(port.to_string()).stdin(Stdio::null());
+    command.arg(file).arg(port.to_string()).args(more).stdin(Stdio::null());
     command.stdout(to.try_clone().unwrap()).stderr(to);
     let mut process = command.spawn().map_err(|error| format!("{program}: {error}"))?;
     let began = Instant::now();
@@ -193,4 +201,34 @@ programs! {
     redis_semaphore_works_as_with_redis: "redis_semaphore.js",
     node_redis_works_as_with_redis: "node_redis.js",
     raw_answers_are_those_of_redis: "raw.py",
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_library_takes_locks_over_tls_and_without_it_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-nodes", "-days", "1", "-subj", "/CN=localhost"]);
+    openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
+    if let Err(why) = run(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key)) {
+        return eprintln!("left out: {why}");
+    }
+    let files = TlsFiles { certificate: certificate.clone(), key, authority: None };
+    let node = alone_with(|config| config.security.tls = Some(files)).await;
+    let address = node.resp_address().unwrap();
+    let mut plain = Redis::connect(address).await;
+    plain.say_bytes(b"PING\r\n").await;
+    let told = String::from_utf8(plain.rest().await).unwrap();
+    assert!(told.starts_with("-ERR at this port everybody speaks TLS"), "{told}");
+    fs::create_dir_all(cache()).unwrap();
+    let printing = tokio::task::spawn_blocking(move || {
+        printed_with("tls.py", address.port(), &[&certificate])
+    });
+    match printing.await.unwrap() {
+        Ok(text) => {
+            assert_eq!(text, "acquire True\ntaken False\necho True\nreleased 0\n");
+        }
+        Err(why) => eprintln!("tls.py was left out: {why}"),
+    }
 }

@@ -6,7 +6,7 @@ use crate::resp::failure::Failure;
 use crate::resp::frame::{Command, integer};
 use crate::resp::script::Unit;
 
-use super::duration;
+use super::value::duration;
 
 /// The options of a `SET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
