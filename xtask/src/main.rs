@@ -6,7 +6,6 @@ mod claims;
 mod fuzz;
 mod package;
 mod packages;
-mod schemathesis;
 mod shell;
 mod soak;
 mod test;
@@ -44,8 +43,6 @@ enum Chore {
         #[arg(long)]
         graphs: bool,
     },
-    /// Sends a real node what its OpenAPI document allows and what it does not, for less than a minute
-    Schemathesis,
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak {
         /// Minutes for the seeded runs
@@ -91,7 +88,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Claims { check } => claims::write(check)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
         Chore::Bench { other: None, table, graphs } => bench::all(table, graphs)?,
-        Chore::Schemathesis => schemathesis::all()?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,

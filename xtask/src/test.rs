@@ -36,7 +36,6 @@ pub(crate) fn all() -> Result<()> {
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;
     run("cargo test --workspace --doc")?;
-    crate::schemathesis::all()?;
     crate::package::trial(&shell::built("debug/catraca"))?;
     chaos()?;
     crate::claims::write(true)?;

@@ -7,8 +7,10 @@
 mod caller;
 mod changes;
 mod document;
+mod force;
 pub(crate) mod fuzzing;
 mod health;
+mod hold;
 mod holds;
 mod host;
 mod input;

@@ -19,6 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Api;
 use super::caller::Caller;
 use super::input::Asked;
+use super::locks::beginning;
 use super::problem::{Kind, Problem};
 use crate::access::Role;
 use crate::calendar::rfc3339;
@@ -88,7 +89,8 @@ pub(super) async fn watch(
         number.ok_or_else(|| Problem::new(Kind::BadRequest, "bad-event-id", detail))
     });
     let after = after.transpose()?;
-    let changes = api.gateway.changes(asked.prefix.unwrap_or_default(), after);
+    let prefix = beginning(asked.prefix.unwrap_or_default())?;
+    let changes = api.gateway.changes(prefix, after);
     let feed = Feed { next: Box::pin(begin(Watching { changes, caller })) };
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::new(feed)).into_response())
 }

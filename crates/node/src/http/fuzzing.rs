@@ -2,8 +2,9 @@
 
 use serde::de::DeserializeOwned;
 
+use super::force::ForceBody;
 use super::holds::{AcquireBody, RenewBody};
-use super::locks::{CheckBody, ForceBody};
+use super::locks::CheckBody;
 use super::terraform::LockInfo;
 
 /// The body of every request that has one.

@@ -6,7 +6,7 @@ use axum::Json as JsonAnswer;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catraca_group::{Line, LineKey, LockName, Page, Query, Refusal, Selection};
+use catraca_group::{LONGEST_NAME, Line, LineKey, LockName, Page, Query, Refusal, Selection};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Api;
 use super::caller::Caller;
 use super::input::{Asked, Json};
-use super::problem::{Kind, Problem, ProblemBody};
+use super::problem::{Kind, Problem};
 use crate::access::Role;
 use crate::calendar::rfc3339;
 
@@ -152,7 +152,7 @@ pub(super) async fn list(
             return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
         }
         (Some(name), None) => Selection::Name(named(&name)?.to_string()),
-        (None, Some(prefix)) => Selection::Prefix(prefix),
+        (None, Some(prefix)) => Selection::Prefix(beginning(prefix)?),
         (None, None) => Selection::All,
     };
     let after = asked.cursor.as_deref().map(position).transpose()?;
@@ -234,7 +234,18 @@ fn position(cursor: &str) -> Result<LineKey, Problem> {
     })
 }
 
-fn named(name: &str) -> Result<&str, Problem> {
+/// What names may begin with.
+pub(super) fn beginning(prefix: String) -> Result<String, Problem> {
+    match prefix.len() {
+        0..=LONGEST_NAME => Ok(prefix),
+        _ => {
+            let detail = format!("no name is longer than {LONGEST_NAME} bytes: shorten the prefix");
+            Err(Problem::new(Kind::BadRequest, "bad-query", detail))
+        }
+    }
+}
+
+pub(super) fn named(name: &str) -> Result<&str, Problem> {
     LockName::new(name).map(LockName::as_str).map_err(|error| Refusal::from(error).into())
 }
 
@@ -326,80 +337,8 @@ pub(super) async fn check(
     Ok(JsonAnswer(Checked { name, fence, held, newest, holders, silent }))
 }
 
-/// What is to be released by force.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ForceBody {
-    /// The lock.
-    #[schema(min_length = 1, max_length = 255, example = "deploy")]
-    name: String,
-    /// Only the holds with these fences; all of them if nothing is said.
-    #[serde(default)]
-    #[schema(max_items = 64)]
-    fences: Vec<String>,
-}
-
-/// What was released by force.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Forced {
-    /// The holds that have ended.
-    released: Vec<ForcedHold>,
-}
-
-/// A hold that was ended by force.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ForcedHold {
-    /// The lock.
-    name: String,
-    /// The number of the grant.
-    fence: String,
-    /// The member at which it was.
-    member: String,
-    /// Whether it was durable.
-    durable: bool,
-    /// What the client called itself; the owner of a durable hold.
-    label: String,
-}
-
-/// Releases a lock by force, whoever holds it. Takes the role `administer`.
-///
-/// A client that lives is told, and the next one is let in when the old one cannot believe to be inside any
-/// more: the answer comes then.
-#[utoipa::path(
-    post,
-    path = "/v1/force-release",
-    request_body = ForceBody,
-    responses(
-        (status = 200, description = "What was released", body = Forced),
-        (status = 409, description = "Nobody holds the lock", body = ProblemBody, content_type = "application/problem+json"),
-    ),
-)]
-pub(super) async fn force_release(
-    State(api): State<Api>,
-    caller: Caller,
-    Json(asked): Json<ForceBody>,
-) -> Result<JsonAnswer<Forced>, Problem> {
-    let name = named(&asked.name)?;
-    let fences: Vec<u64> = asked.fences.iter().map(|it| number(it)).collect::<Result<_, _>>()?;
-    caller.may(Role::Administer, [name])?;
-    let forced = match api.gateway.force_release(name, &fences, caller.name()).await {
-        Err(Refusal::NoSuchHold(_)) => {
-            return Err(Problem::new(Kind::Conflict, "not-held", "nobody holds the lock so"));
-        }
-        forced => forced?,
-    };
-    let released = forced.into_iter().map(|hold| ForcedHold {
-        name: hold.name,
-        fence: hold.fence.to_string(),
-        member: hold.member,
-        durable: hold.is_durable,
-        label: hold.label,
-    });
-    Ok(JsonAnswer(Forced { released: released.collect() }))
-}
-
 /// Reads a fence as a grant has it.
-fn number(fence: &str) -> Result<u64, Problem> {
+pub(super) fn number(fence: &str) -> Result<u64, Problem> {
     let number = fence.parse::<u64>().ok().filter(|_| is_decimal(fence));
     number.filter(|&number| i64::try_from(number).is_ok()).ok_or_else(|| {
         let detail = "a fence is a string of digits, as a grant has given it";

@@ -175,8 +175,7 @@ async fn a_token_that_is_revoked_is_of_no_use_to_whoever_waits_or_watches() {
     held.release().await;
     waiting.answer().await.unwrap().refused(401, "unknown-token");
     until("what it got is released", || node.node.status().held == 0).await;
-    let rest = watching.end().await;
-    assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
+    let rest = watching.until("\r\n0\r\n\r\n").await;
     assert!(!rest.contains("event: granted"), "{rest:?}");
 }
 

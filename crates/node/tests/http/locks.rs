@@ -71,6 +71,8 @@ async fn a_list_that_cannot_be_is_refused() {
         ("cursor=x", "bad-cursor"),
         ("cursor=", "bad-cursor"),
     ];
+    let long = format!("/v1/locks?prefix={}", "x".repeat(256));
+    ask(at, "GET", &long, None).await.refused(400, "bad-query");
     for (query, code) in cases {
         ask(at, "GET", &format!("/v1/locks?{query}"), None).await.refused(400, code);
     }

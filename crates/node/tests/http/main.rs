@@ -14,6 +14,7 @@ mod page;
 #[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../support/pki.rs"]
 mod pki;
+mod schemathesis;
 #[path = "../support/mod.rs"]
 mod support;
 mod terraform;
