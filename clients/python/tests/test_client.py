@@ -4,8 +4,9 @@ import threading
 import time
 import unittest
 
-import catraca
+# First: it finds the package.
 from support import GENEROUS, Line, Node, WithNode, run_python, until
+import catraca
 
 #: Adds one to the number in a file, in two steps, under a lock; says nothing of it.
 CONTENDER = """

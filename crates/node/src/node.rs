@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -152,7 +153,16 @@ impl Node {
         Self::begin(config, listener, Some(registry)).await
     }
 
-    async fn begin(
+    /// Behind a pointer: its code is made here, and not once more in every program that starts a node.
+    fn begin(
+        config: Config,
+        listener: TcpListener,
+        registry: Option<Arc<dyn Registry>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Node, StartError>> + Send>> {
+        Box::pin(Self::begin_here(config, listener, registry))
+    }
+
+    async fn begin_here(
         config: Config,
         listener: TcpListener,
         registry: Option<Arc<dyn Registry>>,
@@ -339,7 +349,11 @@ impl Node {
     }
 
     /// Stops the node: it leaves its group in order, and gives its directory back.
-    pub async fn stop(mut self) {
+    pub fn stop(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.stop_here())
+    }
+
+    async fn stop_here(mut self) {
         self.leave().await;
         let told = self.engine.stop();
         let tasks = std::mem::take(&mut self.tasks);
