@@ -121,7 +121,7 @@ impl Input {
     }
 
     /// Whether the node that was asked for exists.
-    pub(super) fn is_there(self) -> Result<bool> {
+    pub(super) fn found(self) -> Result<bool> {
         if self.error == NO_NODE { Ok(false) } else { self.done().map(|_| true) }
     }
 }
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(names, ["x", "y"]);
         session.deleted("/a/lock-1").await.unwrap();
         let request = session.send(&Output::exists("/a/lock-1")).await.unwrap();
-        assert!(!session.answer(request).await.unwrap().is_there().unwrap());
+        assert!(!session.answer(request).await.unwrap().found().unwrap());
     }
 
     #[tokio::test]
