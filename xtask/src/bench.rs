@@ -4,6 +4,7 @@
 //! is a test.
 
 mod graphs;
+mod peers;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,7 +14,18 @@ use catraca_algorithms::{NaimiTrehel, Spec};
 use catraca_check::{Options, check};
 use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
 
+pub(crate) use peers::{
+    Options as PeersOptions, all as peers, measure as measure_peers, serve as bare_server,
+};
+
 use crate::shell;
+
+/// Other benchmarks than those of this project's own parts.
+#[derive(clap::Subcommand)]
+pub(crate) enum Other {
+    /// Compares Catraca with etcd, ZooKeeper and Redis, and writes docs/BENCHMARKS.md
+    Peers(PeersOptions),
+}
 
 const TRIES: usize = 5;
 

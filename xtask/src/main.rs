@@ -3,7 +3,9 @@
 mod bench;
 mod chaos;
 mod claims;
+mod fuzz;
 mod package;
+mod packages;
 mod shell;
 mod soak;
 mod test;
@@ -30,7 +32,10 @@ enum Chore {
         check: bool,
     },
     /// Runs the benchmarks and prints a table of the figures with their goals
+    #[command(args_conflicts_with_subcommands = true)]
     Bench {
+        #[command(subcommand)]
+        other: Option<bench::Other>,
         /// Leaves the criterion benchmarks out and prints only the table
         #[arg(long)]
         table: bool,
@@ -57,6 +62,15 @@ enum Chore {
         #[arg(long)]
         graphs: bool,
     },
+    /// The work of 'bench peers', in the profile that this was built with
+    #[command(hide = true)]
+    MeasurePeers(bench::PeersOptions),
+    /// The smallest lock service, which 'bench peers' compares others with
+    #[command(hide = true)]
+    BareServer {
+        /// Where to listen
+        address: String,
+    },
     /// The work of the soak chore, in the profile that this was built with
     #[command(hide = true)]
     Explore { minutes: u64 },
@@ -72,11 +86,14 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
-        Chore::Bench { table, graphs } => bench::all(table, graphs)?,
+        Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
+        Chore::Bench { other: None, table, graphs } => bench::all(table, graphs)?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,
         Chore::Measure { graphs } => bench::measure(graphs)?,
+        Chore::MeasurePeers(options) => bench::measure_peers(&options)?,
+        Chore::BareServer { address } => bench::bare_server(&address)?,
         Chore::Explore { minutes } => soak::explore(minutes)?,
         Chore::ChaosInside(inside) => return chaos::inside(&inside),
         Chore::ChaosClient(options) => return chaos::client(&options),

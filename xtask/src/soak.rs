@@ -27,6 +27,8 @@ pub(crate) fn explore(minutes: u64) -> Result<()> {
     explore_groups()?;
     seeded_groups()?;
     explore_changes()?;
+    // As many inputs of strangers as come in a tenth of the time.
+    crate::fuzz::all(minutes, Duration::from_secs(minutes * 6))?;
     seeded_runs(Duration::from_secs(minutes * 60))
 }
 

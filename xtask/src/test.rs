@@ -5,8 +5,9 @@ use anyhow::{Result, bail};
 use crate::shell::{self, run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
-/// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what shows manual
-/// pages; a terminal for `catraca top`; and what makes the user of a service.
+/// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what runs the
+/// client for Python; what shows manual pages; a terminal for `catraca top`; and what makes the user of a
+/// service.
 const PACKAGES: &[&str] = &[
     "adduser",
     "etcd-client",
@@ -16,11 +17,12 @@ const PACKAGES: &[&str] = &[
     "iproute2",
     "openssl",
     "procps",
+    "python3",
     "tmux",
 ];
 
 pub(crate) fn all() -> Result<()> {
-    install_packages()?;
+    crate::packages::install(PACKAGES, "cargo xtask test")?;
     run("cargo fmt --all --check")?;
     run("cargo clippy --workspace --all-targets -- -D warnings")?;
     run_with("cargo doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")])?;
@@ -52,28 +54,4 @@ fn chaos() -> Result<()> {
         }
         _ => bail!("chaos has found something; see above"),
     }
-}
-
-/// Installs the packages that are missing, and only those.
-fn install_packages() -> Result<()> {
-    if !succeeds("dpkg --version") {
-        println!("not a Debian system: the tests expect {} to be there", PACKAGES.join(", "));
-        return Ok(());
-    }
-    let is_missing = |package: &&str| !succeeds(&format!("dpkg -s {package}"));
-    let missing: Vec<&str> = PACKAGES.iter().copied().filter(is_missing).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let packages = missing.join(" ");
-    let sudo = match (succeeds("test -w /var/lib/dpkg"), succeeds("sudo -n true")) {
-        (true, _) => "",
-        (false, true) => "sudo ",
-        (false, false) => bail!(
-            "the tests need these Debian packages, and only root can install them: {packages}\n\
-             run 'apt-get install {packages}' as root, then 'cargo xtask test' again"
-        ),
-    };
-    run(&format!("{sudo}apt-get update --quiet"))?;
-    run(&format!("{sudo}apt-get install --yes --no-install-recommends {packages}"))
 }

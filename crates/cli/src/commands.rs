@@ -2,6 +2,7 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod bench;
+pub(crate) mod cert;
 pub(crate) mod check;
 pub(crate) mod classroom;
 pub(crate) mod compare;
@@ -10,8 +11,10 @@ pub(crate) mod config;
 pub(crate) mod coordinator;
 pub(crate) mod demo;
 pub(crate) mod experiment;
+pub(crate) mod force_release;
 pub(crate) mod graph;
 pub(crate) mod guardian;
+pub(crate) mod kick;
 pub(crate) mod leave;
 pub(crate) mod lock;
 pub(crate) mod locks;
@@ -24,5 +27,6 @@ pub(crate) mod replay;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod swarm;
+pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod unlock;

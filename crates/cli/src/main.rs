@@ -6,6 +6,7 @@ mod flags;
 mod interrupt;
 mod log;
 mod manager;
+mod nodes;
 mod open_files;
 mod output;
 mod progress;
@@ -54,8 +55,12 @@ enum Command {
     Top(commands::top::Arguments),
     Members(commands::members::Arguments),
     Leave(commands::leave::Arguments),
+    ForceRelease(commands::force_release::Arguments),
+    Kick(commands::kick::Arguments),
     Recover(commands::recover::Arguments),
     Config(commands::config::Arguments),
+    Token(commands::token::Arguments),
+    Cert(commands::cert::Arguments),
     Demo(commands::demo::Arguments),
     Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
@@ -126,8 +131,12 @@ fn main() -> ExitCode {
         Command::Unlock(arguments) => arguments.run(),
         Command::Members(arguments) => arguments.run(),
         Command::Leave(arguments) => arguments.run(),
+        Command::ForceRelease(arguments) => arguments.run(),
+        Command::Kick(arguments) => arguments.run(),
         Command::Recover(arguments) => arguments.run(),
         Command::Config(arguments) => arguments.run(),
+        Command::Token(arguments) => arguments.run(),
+        Command::Cert(arguments) => arguments.run(),
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),

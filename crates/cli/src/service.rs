@@ -19,6 +19,18 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     runtime.map_err(|error| of_system(&error))?.block_on(work)
 }
 
+/// Who says so, for those who read what was done: the user of this machine, as far as it can be told.
+pub(crate) fn administrator() -> String {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let host = nix::unistd::gethostname().ok().and_then(|host| host.into_string().ok());
+    match (user, host) {
+        (Ok(user), Some(host)) => format!("{user} at {host}"),
+        (Ok(user), None) => user,
+        (Err(_), Some(host)) => format!("somebody at {host}"),
+        (Err(_), None) => "somebody".to_string(),
+    }
+}
+
 /// The system failed a command that has exit codes of its own.
 pub(crate) fn of_system(error: &io::Error) -> Failure {
     Failure::Own(NO_NODE, Some(reason(error)))
@@ -58,7 +70,7 @@ fn flag(why: &Refusal) -> Option<&'static str> {
         | Refusal::Seats { .. }
         | Refusal::OtherPermits { .. }
         | Refusal::SetOfSemaphores => Some("--permits"),
-        Refusal::Ttl(_) | Refusal::LongTtl { .. } => Some("--ttl"),
+        Refusal::Ttl { .. } | Refusal::LongTtl { .. } => Some("--ttl"),
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use catraca_algorithms::Load;
+use catraca_client::socket;
 use catraca_topology::evolving::MAX_INSTANT;
 
 use crate::suggest::unknown;
@@ -91,9 +92,12 @@ pub(crate) fn seconds(
     }
 }
 
-/// The address of a node. A port alone is one of this machine.
+/// The address of a node, or the path of its socket. A port alone is one of this machine.
 pub(crate) fn at_node(text: &str) -> Result<String, String> {
     let wrong = || format!("'{text}' is no address: say HOST:PORT, as in 127.0.0.1:7800");
+    if socket(text).is_some() {
+        return Ok(text.to_string());
+    }
     if text.parse::<u16>().is_ok() {
         return Ok(format!("127.0.0.1:{text}"));
     }
@@ -155,6 +159,8 @@ mod tests {
     fn a_node_is_found_by_host_and_port() {
         assert_eq!(at_node("10.0.0.1:7800").as_deref(), Ok("10.0.0.1:7800"));
         assert_eq!(at_node("[::1]:7800").as_deref(), Ok("[::1]:7800"));
+        assert_eq!(at_node("/run/x.sock").as_deref(), Ok("/run/x.sock"));
+        assert_eq!(at_node("unix:x.sock").as_deref(), Ok("unix:x.sock"));
         assert_eq!(at_node("7801").as_deref(), Ok("127.0.0.1:7801"));
         for text in ["", "host", ":7800", "host:", "host:99999"] {
             assert!(at_node(text).unwrap_err().contains("say HOST:PORT"), "{text}");

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME, LONGEST_FRAME};
-use catraca_client::handshake::{Caller, Hello, MAGIC, VERSION};
+use catraca_client::handshake::{Caller, Hello, MAGIC, Proof, VERSION};
 use catraca_client::protocol::{ClientMessage, ServerMessage};
 use catraca_group::{Query, Selection, Wait, Who};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -43,6 +43,7 @@ impl Peer {
         stream.set_read_timeout(Some(LONGEST_ANSWER))?;
         let mut bytes = MAGIC.to_vec();
         frame::write(&Hello { version: VERSION, caller: Caller::Client }, &mut bytes).unwrap();
+        frame::write(&Proof::default(), &mut bytes).unwrap();
         stream.write_all(&bytes)?;
         Ok(Peer(stream))
     }

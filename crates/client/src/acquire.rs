@@ -98,8 +98,8 @@ async fn acquire_once(handle: &Arc<Handle>, ask: &Ask) -> Result<Guard, ClientEr
     // From here on there is nothing to take back, or the guard does it.
     pending.is_settled = true;
     let (handle, names) = (Arc::clone(handle), ask.names.clone());
-    let Grant { fences, address, validity } = granted?;
-    Ok(Guard { ticket, handle, address, names, fences, validity })
+    let Grant { fences, address, validity, own } = granted?;
+    Ok(Guard { ticket, handle, address, names, fences, validity, own })
 }
 
 /// A request that is taken back when nobody waits for it any more.

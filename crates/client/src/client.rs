@@ -8,9 +8,11 @@ use tokio::sync::oneshot;
 
 use crate::acquire::Acquire;
 use crate::connection::Connection;
+use crate::credentials::Credentials;
 use crate::driver::{Command, Handle};
 use crate::error::ClientError;
 use crate::listing::Pages;
+use crate::nodes::Nodes;
 use crate::opening::Settings;
 
 /// Where a node listens, unless it was told otherwise.
@@ -29,7 +31,13 @@ pub struct Builder {
 impl Builder {
     /// Where nodes of the group listen, instead of [`DEFAULT_ADDRESS`]. They are tried in turn.
     pub fn addresses<S: Into<String>>(mut self, addresses: impl IntoIterator<Item = S>) -> Self {
-        self.settings.addresses = addresses.into_iter().map(Into::into).collect();
+        self.settings.nodes.addresses = addresses.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What is shown to the nodes, instead of nothing.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.settings.nodes.credentials = credentials;
         self
     }
 
@@ -83,8 +91,8 @@ impl Client {
         let program = program.as_ref().and_then(|program| program.file_name());
         let label = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let who = Who { label: String::new(), pid: std::process::id(), host };
-        let addresses = vec![DEFAULT_ADDRESS.to_string()];
-        let settings = Settings { addresses, who: who.clone(), ttl: None, retry: RETRY };
+        let nodes = Nodes::at([DEFAULT_ADDRESS]);
+        let settings = Settings { nodes, who: who.clone(), ttl: None, retry: RETRY };
         Builder { settings }.who(Who { label, ..who })
     }
 
@@ -115,17 +123,23 @@ impl Client {
 
     /// The address of the node at which the session is.
     pub fn address(&self) -> &str {
-        &self.handle.settings.addresses[self.handle.place()]
+        &self.handle.settings.nodes.addresses[self.handle.place()]
+    }
+
+    /// Another connection to the node of the session.
+    async fn connection(&self) -> Result<Connection, ClientError> {
+        let credentials = &self.handle.settings.nodes.credentials;
+        Connection::open_with(self.address(), credentials).await
     }
 
     /// How the node of the session and its links are doing.
     pub async fn status(&self) -> Result<Status, ClientError> {
-        Connection::open(self.address()).await?.status().await
+        self.connection().await?.status().await
     }
 
     /// Who holds and who waits, page by page.
     pub async fn locks(&self, query: Query) -> Result<Pages, ClientError> {
-        Ok(Pages::new(Connection::open(self.address()).await?, query))
+        Ok(Pages::new(self.connection().await?, query))
     }
 
     /// Ends the session, and returns when everything that it held is free. Guards that are left are

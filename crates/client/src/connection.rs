@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use catraca_group::{Page, Query, SessionId, Status, Wait, Who};
+use catraca_group::{Page, Query, Refusal, SessionId, Status, Wait, Who};
 
+use crate::credentials::Credentials;
 use crate::error::ClientError;
 use crate::frame;
-use crate::handshake::{self, Caller, Greeting, HandshakeError};
-use crate::protocol::{ClientMessage, Description, Over, RosterChange, ServerMessage};
+use crate::handshake::{self, Caller, Greeting, HandshakeError, Proof};
+use crate::nodes::Nodes;
+use crate::place;
+use crate::protocol::{ClientMessage, Description, ForcedHold, Over, RosterChange, ServerMessage};
+use crate::stream::{Reader, Stream, Writer};
+use crate::tls;
 
 /// A node answers the first message in this time, or is taken for something else.
 pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -20,11 +24,16 @@ pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(5);
 const PAGE_TIME: Duration = Duration::from_secs(15);
 /// How long a change of the group may take: the registry has to agree.
 const CHANGING: Duration = Duration::from_secs(15);
+/// The longest lease passes twice in less time: nothing that waits for one takes longer.
+const LEASES: Duration = Duration::from_secs(200);
 
 /// A connection to a node.
 pub struct Connection {
     address: String,
-    stream: TcpStream,
+    reader: Reader,
+    writer: Writer,
+    /// Whether something was written that may not have left yet.
+    is_unflushed: bool,
     /// What has come and was not taken yet.
     incoming: Vec<u8>,
     /// What is still to be sent.
@@ -33,35 +42,58 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the node at `address`.
+    /// Connects to the node at `address`, and shows nothing of itself.
     pub async fn open(address: &str) -> Result<Self, ClientError> {
+        Self::open_with(address, &Credentials::default()).await
+    }
+
+    /// Connects to the node at `address`.
+    pub async fn open_with(address: &str, credentials: &Credentials) -> Result<Self, ClientError> {
         let unreachable = |reason| ClientError::Unreachable {
             address: address.to_string(),
             reason: Arc::new(reason),
         };
-        let connecting = tokio::time::timeout(ANSWER_TIME, TcpStream::connect(address));
+        let connecting = tokio::time::timeout(ANSWER_TIME, place::connect(address, credentials));
         let stream = connecting.await.map_err(|_| unreachable(io::ErrorKind::TimedOut.into()))?;
-        let mut stream = stream.map_err(unreachable)?;
-        stream.set_nodelay(true)?;
-        let greeting = tokio::time::timeout(ANSWER_TIME, greet(&mut stream)).await;
+        let untrusted = |why| ClientError::Untrusted { address: address.to_string(), why };
+        let mut stream = stream.map_err(|reason| match tls::complaint(&reason) {
+            Some(why) => untrusted(why),
+            None => unreachable(reason),
+        })?;
+        let greeting =
+            tokio::time::timeout(ANSWER_TIME, greet(&mut stream, &credentials.proof())).await;
         let address = address.to_string();
         match greeting.unwrap_or(Err(HandshakeError::Silence)) {
             Ok(incarnation) => {
                 let (incoming, outgoing) = (Vec::new(), Vec::new());
-                Ok(Connection { address, stream, incoming, outgoing, incarnation })
+                let ((reader, writer), is_unflushed) = (stream.into_split(), false);
+                Ok(Connection {
+                    address,
+                    reader,
+                    writer,
+                    is_unflushed,
+                    incoming,
+                    outgoing,
+                    incarnation,
+                })
             }
             Err(HandshakeError::Silence) => Err(ClientError::Silent { address }),
-            Err(HandshakeError::Io(error)) => Err(error.into()),
+            Err(HandshakeError::Io(error)) => match tls::complaint(&error) {
+                Some(why) => Err(untrusted(why)),
+                None => Err(error.into()),
+            },
             Err(HandshakeError::Refused(why)) => Err(ClientError::Turned { address, why }),
+            Err(HandshakeError::Denied(why)) => Err(Refusal::Denied(why).into()),
             Err(error) => Err(ClientError::Stranger { address, reason: error.to_string() }),
         }
     }
 
-    /// Connects to the first of `addresses` at which a node answers.
-    pub async fn open_any(addresses: &[String]) -> Result<Self, ClientError> {
+    /// Connects to the first of `nodes` that answers.
+    pub async fn open_any(nodes: impl Into<Nodes>) -> Result<Self, ClientError> {
+        let nodes = nodes.into();
         let mut errors = Vec::new();
-        for address in addresses {
-            match Self::open(address).await {
+        for address in &nodes.addresses {
+            match Self::open_with(address, &nodes.credentials).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => errors.push(error),
             }
@@ -156,6 +188,7 @@ impl Connection {
             loop {
                 match self.receive().await? {
                     ServerMessage::Status(status) => return Ok(*status),
+                    ServerMessage::Refused { request: 0, why } => return Err(why.into()),
                     ServerMessage::Over(why) => return Err(ClientError::Over(why)),
                     _ => {}
                 }
@@ -172,6 +205,7 @@ impl Connection {
             self.send(&ClientMessage::Describe).await?;
             match self.receive().await? {
                 ServerMessage::Description(description) => Ok(*description),
+                ServerMessage::Refused { why, .. } => Err(why.into()),
                 ServerMessage::Over(why) => Err(ClientError::Over(why)),
                 _ => Err(ClientError::Over(Over::Protocol)),
             }
@@ -193,6 +227,48 @@ impl Connection {
         self.administer(ClientMessage::Leave).await
     }
 
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences. Returns
+    /// what has ended: that takes as long as a lease, if a holder does not answer.
+    pub async fn force_release(
+        &mut self,
+        name: &str,
+        fences: &[u64],
+        by: &str,
+    ) -> Result<Vec<ForcedHold>, ClientError> {
+        let (name, fences, by) = (name.to_string(), fences.to_vec(), by.to_string());
+        let message = ClientMessage::ForceRelease { name, fences, by };
+        match self.ask_for_long(message).await? {
+            ServerMessage::Forced(result) => result.map_err(ClientError::Refused),
+            ServerMessage::Over(why) => Err(ClientError::Over(why)),
+            _ => Err(ClientError::Over(Over::Protocol)),
+        }
+    }
+
+    /// Has a member leave the view at once. Returns when it is out of it: one that does not answer is when
+    /// its lease is over.
+    pub async fn kick(
+        &mut self,
+        member: &str,
+        by: &str,
+    ) -> Result<Result<(), String>, ClientError> {
+        let message = ClientMessage::Kick { member: member.to_string(), by: by.to_string() };
+        match self.ask_for_long(message).await? {
+            ServerMessage::Done(done) => Ok(done),
+            ServerMessage::Over(why) => Err(ClientError::Over(why)),
+            _ => Err(ClientError::Over(Over::Protocol)),
+        }
+    }
+
+    async fn ask_for_long(&mut self, message: ClientMessage) -> Result<ServerMessage, ClientError> {
+        let address = self.address.clone();
+        let asking = async {
+            self.send(&message).await?;
+            self.receive().await
+        };
+        let silent = |_| Err(ClientError::Silent { address });
+        tokio::time::timeout(LEASES, asking).await.unwrap_or_else(silent)
+    }
+
     async fn administer(
         &mut self,
         message: ClientMessage,
@@ -202,6 +278,7 @@ impl Connection {
             self.send(&message).await?;
             match self.receive().await? {
                 ServerMessage::Done(done) => Ok(done),
+                ServerMessage::Refused { why, .. } => Err(why.into()),
                 ServerMessage::Over(why) => Err(ClientError::Over(why)),
                 _ => Err(ClientError::Over(Over::Protocol)),
             }
@@ -223,8 +300,9 @@ impl Connection {
     /// Sends one message, after those that were [queued](Self::queue).
     pub async fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         self.queue(message)?;
-        self.stream.write_all(&self.outgoing).await?;
+        self.writer.write_all(&self.outgoing).await?;
         self.outgoing.clear();
+        self.writer.flush().await?;
         Ok(())
     }
 
@@ -241,18 +319,23 @@ impl Connection {
             if let Some(message) = self.take()? {
                 return Ok(message);
             }
-            let (mut reader, mut writer) = self.stream.split();
+            let (reader, writer) = (&mut self.reader, &mut self.writer);
+            let has_more = self.is_unflushed || !self.outgoing.is_empty();
             tokio::select! {
                 read = reader.read_buf(&mut self.incoming) => {
                     if read? == 0 {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                     }
                 }
-                written = writer.write(&self.outgoing), if !self.outgoing.is_empty() => {
-                    match written {
-                        Ok(written) => drop(self.outgoing.drain(..written)),
-                        // What the node has said before it hung up can still be read.
-                        Err(_) => self.outgoing.clear(),
+                written = advance(writer, &self.outgoing), if has_more => match written {
+                    Ok(written) => {
+                        self.outgoing.drain(..written);
+                        self.is_unflushed = written > 0;
+                    }
+                    // What the node has said before it hung up can still be read.
+                    Err(_) => {
+                        self.outgoing.clear();
+                        self.is_unflushed = false;
                     }
                 }
             }
@@ -271,11 +354,20 @@ impl Connection {
     }
 }
 
+/// Writes some of `bytes`; where there are none, sees to it that all before them leaves.
+async fn advance(writer: &mut Writer, bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return writer.flush().await.map(|()| 0);
+    }
+    writer.write(bytes).await
+}
+
 /// Says hello. Returns which run of the node answers.
-async fn greet(stream: &mut TcpStream) -> Result<u64, HandshakeError> {
-    handshake::greet(stream, Caller::Client).await?;
+async fn greet(stream: &mut Stream, proof: &Proof) -> Result<u64, HandshakeError> {
+    handshake::greet(stream, Caller::Client, proof).await?;
     match handshake::hear(stream).await? {
         Greeting::Welcome { incarnation } => Ok(incarnation),
         Greeting::Refused(why) => Err(HandshakeError::Refused(why)),
+        Greeting::Denied(why) => Err(HandshakeError::Denied(why)),
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Grant {
     /// Where the node is that has granted it.
     pub(crate) address: String,
     pub(crate) validity: watch::Receiver<Validity>,
+    /// Says so if it is lost although the session goes on.
+    pub(crate) own: watch::Receiver<Option<Validity>>,
 }
 
 /// Where clients and guards reach their task. It ends when all of them are gone.
@@ -87,6 +89,8 @@ struct Driver {
     validity: watch::Sender<Validity>,
     link: Link,
     replies: BTreeMap<Ticket, Reply>,
+    /// Where those are told who hold something.
+    holders: BTreeMap<Ticket, watch::Sender<Option<Validity>>>,
     commands: mpsc::UnboundedReceiver<Command>,
 }
 
@@ -108,6 +112,7 @@ impl Driver {
             validity: watch::Sender::new(nothing),
             link: Link::None,
             replies: BTreeMap::new(),
+            holders: BTreeMap::new(),
             commands,
         };
         driver.opened(opened);
@@ -184,15 +189,34 @@ impl Driver {
     }
 
     fn address(&self) -> String {
-        self.settings.addresses[self.place].clone()
+        self.settings.nodes.addresses[self.place].clone()
+    }
+
+    /// Tells those who have to give up what they hold, as certain of it as they are now and no more.
+    fn tell_losses(&mut self) {
+        for (ticket, why) in self.session.take_losses() {
+            let validity = self.session.validity();
+            if let (Some(holder), Some(validity)) = (self.holders.get(&ticket), validity) {
+                let lost = Some(Loss::Forced(why));
+                // Whoever was told before was told as much.
+                holder.send_if_modified(|own| {
+                    let is_new = own.is_none();
+                    own.get_or_insert(Validity { lost, ..validity });
+                    is_new
+                });
+            }
+        }
     }
 
     fn answer(&mut self) {
+        self.tell_losses();
         for (ticket, outcome) in self.session.take_outcomes() {
             match (self.replies.remove(&ticket), outcome) {
                 (Some(Reply::Ask(reply)), Outcome::Granted(fences)) => {
                     let (address, validity) = (self.address(), self.validity.subscribe());
-                    let grant = Grant { fences, address, validity };
+                    let (tell, own) = watch::channel(None);
+                    self.holders.insert(ticket, tell);
+                    let grant = Grant { fences, address, validity, own };
                     // Whoever has waited takes the request back when it does not wait any more.
                     let _ = reply.send(Ok(grant));
                 }
@@ -220,6 +244,7 @@ impl Driver {
                 self.session.ask(ticket, ask, clock::now());
             }
             Command::Release { ticket, reply } => {
+                self.holders.remove(&ticket);
                 if let Some(reply) = reply {
                     self.replies.insert(ticket, Reply::Release(reply));
                 } else if let Some(Reply::Ask(_)) = self.replies.get(&ticket) {
@@ -261,7 +286,7 @@ impl Driver {
     /// Whether a node that nobody listens at is left for another one. Whoever holds something stays:
     /// it is held until the lease has run out.
     fn may_leave(&self) -> bool {
-        !self.session.holds() && self.settings.addresses.len() > 1
+        !self.session.holds() && self.settings.nodes.addresses.len() > 1
     }
 
     fn hear(&mut self, message: ServerMessage) {

@@ -11,6 +11,7 @@ use catraca_group::{AcquireDurable, Class, DurableHold, Refusal, Time, Unlock, W
 use crate::clock;
 use crate::connection::Connection;
 use crate::error::ClientError;
+use crate::nodes::Nodes;
 use crate::opening::PAUSE;
 use crate::protocol::{ClientMessage, ServerMessage};
 
@@ -25,7 +26,7 @@ const ONLY: u32 = 1;
 ///
 /// What is not granted in time, by `asked.wait`, is [`Refusal::TimedOut`] or [`Refusal::Taken`].
 pub async fn lock_durable(
-    addresses: &[String],
+    nodes: impl Into<Nodes>,
     asked: AcquireDurable,
 ) -> Result<DurableHold, ClientError> {
     let end = asked.wait.limit().map(|limit| clock::now() + limit);
@@ -39,16 +40,16 @@ pub async fn lock_durable(
         let asked = AcquireDurable { wait, ..asked.clone() };
         ClientMessage::AcquireDurable { request: ONLY, asked }
     };
-    Ok(ask(addresses, &message).await?)
+    Ok(ask(&nodes.into(), &message).await?)
 }
 
 /// Releases a durable hold, and returns what it was.
 pub async fn unlock(
-    addresses: &[String],
+    nodes: impl Into<Nodes>,
     unlock: Unlock,
 ) -> Result<Option<DurableHold>, ClientError> {
     let message = |_| ClientMessage::Unlock { request: ONLY, unlock: unlock.clone() };
-    match ask(addresses, &message).await {
+    match ask(&nodes.into(), &message).await {
         Ok(hold) => Ok(Some(hold)),
         // A node that did not live to tell may have released it.
         Err(Failed { why: ClientError::Refused(Refusal::NoSuchHold(_)), was_cut: true }) => {
@@ -72,17 +73,14 @@ impl From<Failed> for ClientError {
 
 /// Asks one node after the other until one answers.
 async fn ask(
-    addresses: &[String],
+    nodes: &Nodes,
     message: &(dyn Fn(Time) -> ClientMessage + Sync),
 ) -> Result<DurableHold, Failed> {
     let mut was_cut = false;
     let mut served_at = clock::now();
     let mut place = 0;
     loop {
-        let from = place % addresses.len().max(1);
-        let order: Vec<String> =
-            addresses[from..].iter().chain(&addresses[..from]).cloned().collect();
-        let why = match Connection::open_any(&order).await {
+        let why = match Connection::open_any(nodes.starting_at(place)).await {
             Ok(mut connection) => match ask_at(&mut connection, &message(clock::now())).await {
                 Ok(hold) => return Ok(hold),
                 Err(why) => {

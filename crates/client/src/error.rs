@@ -28,6 +28,14 @@ pub enum ClientError {
         /// What went wrong.
         reason: String,
     },
+    /// Whoever answers there cannot be trusted, or does not trust us.
+    #[error("the node at {address} cannot be used safely: {why}")]
+    Untrusted {
+        /// The address.
+        address: String,
+        /// What is wrong.
+        why: String,
+    },
     /// Somebody takes connections there, but says nothing.
     #[error(
         "the node at {address} accepts calls but does not answer: \

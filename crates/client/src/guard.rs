@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use catraca_group::Time;
+use catraca_group::{Refusal, Time};
 use tokio::sync::{oneshot, watch};
 
 use crate::clock;
@@ -22,13 +22,16 @@ pub enum Loss {
     Paused,
     /// The session is over.
     Over(Over),
+    /// Whoever administers the group has ended the hold. Nobody else gets the locks before they are
+    /// released, or before [`Guard::valid_until`].
+    Forced(Refusal),
 }
 
 impl Loss {
     /// Whether somebody else may hold the locks already. Otherwise there is time until
     /// [`Guard::valid_until`] to stop in an orderly way.
     pub fn is_taken(&self) -> bool {
-        !matches!(self, Loss::Unrenewed | Loss::Over(Over::Stopping))
+        !matches!(self, Loss::Unrenewed | Loss::Forced(_) | Loss::Over(Over::Stopping))
     }
 }
 
@@ -38,6 +41,7 @@ impl fmt::Display for Loss {
             Loss::Unrenewed => f.write_str("the node did not answer in time"),
             Loss::Paused => f.write_str("this process was stopped for longer than its lease"),
             Loss::Over(why) => why.fmt(f),
+            Loss::Forced(why) => why.fmt(f),
         }
     }
 }
@@ -76,6 +80,8 @@ pub struct Guard {
     pub(crate) names: Vec<String>,
     pub(crate) fences: Vec<u64>,
     pub(crate) validity: watch::Receiver<Validity>,
+    /// How certain these locks are, if that is not how certain the session is: they are lost.
+    pub(crate) own: watch::Receiver<Option<Validity>>,
 }
 
 impl Guard {
@@ -105,42 +111,48 @@ impl Guard {
     /// Until when nobody else can hold the locks, by [`clock::now`], if the lease is not renewed
     /// again. While the session is alive it is, and this moves on.
     pub fn valid_until(&self) -> Time {
-        self.validity.borrow().until
+        self.validity().until
     }
 
     /// When the locks are given up and when they are not valid any more, if the lease is not renewed
     /// again.
     pub fn validity(&self) -> Validity {
-        self.validity.borrow().clone()
+        let own = self.own.borrow().clone();
+        own.unwrap_or_else(|| self.validity.borrow().clone())
     }
 
     /// Whether the locks are held for certain. Look at this right before every action that must not
     /// be done without them; only a check of the fence where the action takes place is better.
     pub fn is_valid(&self) -> bool {
-        let validity = self.validity.borrow();
+        let validity = self.validity();
         validity.lost.is_none() && clock::now() < validity.until
     }
 
     /// Why the locks are lost, if they are known to be.
     pub fn loss(&self) -> Option<Loss> {
-        self.validity.borrow().lost.clone()
+        self.validity().lost
     }
 
     /// Waits until the locks are lost, and says why. There is time until
     /// [`valid_until`](Self::valid_until) to stop what relies on them. This may be dropped and called
     /// again.
     pub async fn lost(&self) -> Loss {
-        let mut validity = self.validity.clone();
-        let lost = validity.wait_for(|validity| validity.lost.is_some()).await;
+        let (mut validity, mut own) = (self.validity.clone(), self.own.clone());
         // Without its task a session is not renewed; the runtime is being shut down.
-        lost.map_or(Loss::Over(Over::Closed), |validity| {
-            validity.lost.clone().unwrap_or(Loss::Over(Over::Closed))
-        })
+        tokio::select! {
+            Ok(_) = own.wait_for(Option::is_some) => {}
+            _ = validity.wait_for(|validity| validity.lost.is_some()) => {}
+        }
+        self.loss().unwrap_or(Loss::Over(Over::Closed))
     }
 
     /// Waits until the lease was renewed, or the locks are lost, and returns what is certain now.
     pub async fn changed(&mut self) -> Validity {
-        if self.validity.changed().await.is_err() && self.loss().is_some() {
+        let has_changed = tokio::select! {
+            Ok(()) = self.own.changed() => true,
+            changed = self.validity.changed() => changed.is_ok(),
+        };
+        if !has_changed && self.loss().is_some() {
             // Nothing changes any more.
             return std::future::pending().await;
         }

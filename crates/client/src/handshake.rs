@@ -1,8 +1,7 @@
 //! The first messages over a connection: who calls, and whether it is welcome.
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::frame;
 use crate::system::plain;
@@ -10,11 +9,11 @@ use crate::system::plain;
 /// What every connection begins with, so that strangers are known at once.
 pub const MAGIC: [u8; 8] = *b"catraca\n";
 /// The version of everything that is said after the magic.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Nothing that is said in a handshake is longer.
 const LONGEST: usize = 4096;
 
-/// Who calls.
+/// Who calls. It has the same form in every version: whoever speaks another one can be told so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The version that the caller speaks.
@@ -34,6 +33,13 @@ pub enum Caller {
     Registry,
 }
 
+/// What a caller shows of itself, right after its hello.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// A token, if it has one.
+    pub token: Option<String>,
+}
+
 /// The answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Greeting {
@@ -44,6 +50,8 @@ pub enum Greeting {
     },
     /// It may not, and why.
     Refused(String),
+    /// It has not shown that it may, and what is missing.
+    Denied(String),
 }
 
 /// Why there was no handshake.
@@ -64,24 +72,37 @@ pub enum HandshakeError {
     /// The other side refuses, and why.
     #[error("{0}")]
     Refused(String),
+    /// The other side does not let this caller in, and why.
+    #[error("{0}")]
+    Denied(String),
 }
 
-/// Says hello, the magic first.
-pub async fn greet(stream: &mut TcpStream, caller: Caller) -> Result<(), HandshakeError> {
+/// Says hello, the magic first, and who calls.
+pub async fn greet(
+    stream: &mut (impl AsyncWrite + Unpin),
+    caller: Caller,
+    proof: &Proof,
+) -> Result<(), HandshakeError> {
     let mut bytes = MAGIC.to_vec();
     frame::write(&Hello { version: VERSION, caller }, &mut bytes)?;
-    Ok(stream.write_all(&bytes).await?)
+    frame::write(proof, &mut bytes)?;
+    stream.write_all(&bytes).await?;
+    Ok(stream.flush().await?)
 }
 
 /// Sends one message.
-pub async fn say<T: Serialize>(stream: &mut TcpStream, value: &T) -> Result<(), HandshakeError> {
+pub async fn say<T: Serialize>(
+    stream: &mut (impl AsyncWrite + Unpin),
+    value: &T,
+) -> Result<(), HandshakeError> {
     let mut bytes = Vec::new();
     frame::write(value, &mut bytes)?;
-    Ok(stream.write_all(&bytes).await?)
+    stream.write_all(&bytes).await?;
+    Ok(stream.flush().await?)
 }
 
 /// Waits for the magic.
-pub async fn hear_magic(stream: &mut TcpStream) -> Result<(), HandshakeError> {
+pub async fn hear_magic(stream: &mut (impl AsyncRead + Unpin)) -> Result<(), HandshakeError> {
     let mut magic = [0; MAGIC.len()];
     // Byte by byte: a stranger that says little should be recognised by the little it says.
     for (place, expected) in MAGIC.iter().enumerate() {
@@ -94,7 +115,9 @@ pub async fn hear_magic(stream: &mut TcpStream) -> Result<(), HandshakeError> {
 }
 
 /// Waits for one message. Takes no byte more from the stream.
-pub async fn hear<T: for<'a> Deserialize<'a>>(stream: &mut TcpStream) -> Result<T, HandshakeError> {
+pub async fn hear<T: for<'a> Deserialize<'a>>(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<T, HandshakeError> {
     let mut prefix = [0; frame::PREFIX];
     stream.read_exact(&mut prefix).await?;
     let length = u32::from_le_bytes(prefix) as usize;

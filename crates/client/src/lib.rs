@@ -56,6 +56,7 @@ mod acquire;
 mod client;
 pub mod clock;
 mod connection;
+mod credentials;
 mod driver;
 mod durable;
 mod error;
@@ -65,11 +66,15 @@ pub mod handshake;
 mod lease;
 mod link;
 mod listing;
+mod nodes;
 mod opening;
+mod place;
 pub mod protocol;
 mod request;
 mod session;
+pub mod stream;
 pub mod system;
+pub mod tls;
 
 pub use acquire::Acquire;
 pub use catraca_group::{
@@ -80,7 +85,10 @@ pub use catraca_group::{
 };
 pub use client::{Builder, Client, DEFAULT_ADDRESS};
 pub use connection::Connection;
+pub use credentials::Credentials;
 pub use durable::{lock_durable, unlock};
 pub use error::ClientError;
 pub use guard::{Guard, Loss, Validity};
 pub use listing::Pages;
+pub use nodes::Nodes;
+pub use place::{socket, usual_sockets};

@@ -7,6 +7,7 @@ use catraca_group::{Class, Refusal, SessionId, Time, Who};
 use crate::clock;
 use crate::connection::{ANSWER_TIME, Connection};
 use crate::error::ClientError;
+use crate::nodes::Nodes;
 use crate::protocol::Over;
 
 /// From one attempt to connect to the next.
@@ -17,7 +18,7 @@ pub(crate) const USUAL_TTL: Duration = Duration::from_secs(10);
 /// Where nodes are, and what a session is asked for with.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) addresses: Vec<String>,
+    pub(crate) nodes: Nodes,
     pub(crate) who: Who,
     /// The time to live; the usual one, or a shorter one if the group wants that, unless given.
     pub(crate) ttl: Option<Duration>,
@@ -80,7 +81,7 @@ impl Settings {
 
     async fn open_at(&self, place: usize, mut ttl: Duration) -> Result<Opened, ClientError> {
         loop {
-            let mut connection = Connection::open(&self.addresses[place]).await?;
+            let mut connection = self.connect(place).await?;
             let sent = clock::now();
             let opening = connection.open_session(self.who.clone(), Some(ttl));
             let error = match self.in_time(place, opening).await {
@@ -94,13 +95,17 @@ impl Settings {
         }
     }
 
+    async fn connect(&self, place: usize) -> Result<Connection, ClientError> {
+        Connection::open_with(&self.nodes.addresses[place], &self.nodes.credentials).await
+    }
+
     /// Goes on with `session` over a new connection. [`ClientError::Over`] if that cannot be.
     pub(crate) async fn resume(
         &self,
         place: usize,
         session: SessionId,
     ) -> Result<Connection, ClientError> {
-        let mut connection = Connection::open(&self.addresses[place]).await?;
+        let mut connection = self.connect(place).await?;
         if connection.incarnation() != session.incarnation {
             return Err(ClientError::Over(Over::Unknown));
         }
@@ -119,14 +124,14 @@ impl Settings {
         place: usize,
         answer: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, ClientError> {
-        let address = || self.addresses[place].clone();
+        let address = || self.nodes.addresses[place].clone();
         let silent = |_| Err(ClientError::Silent { address: address() });
         tokio::time::timeout(ANSWER_TIME, answer).await.unwrap_or_else(silent)
     }
 
     /// The addresses from `first` on, and then those before it.
     pub(crate) fn places_from(&self, first: usize) -> Vec<usize> {
-        let count = self.addresses.len();
+        let count = self.nodes.addresses.len();
         (0..count).map(|step| (first + step) % count).collect()
     }
 }

@@ -73,6 +73,22 @@ pub enum ClientMessage {
     ChangeRoster(RosterChange),
     /// The node is to leave its group for ever, and to stop.
     Leave,
+    /// Ends whatever holds a lock, at whichever member.
+    ForceRelease {
+        /// The lock.
+        name: String,
+        /// The holds that are meant, by their fences; whoever holds it now, if there are none.
+        fences: Vec<u64>,
+        /// Who says so, as far as the node does not know better.
+        by: String,
+    },
+    /// A member is to leave the view at once, and to stop.
+    Kick {
+        /// The member.
+        member: String,
+        /// Who says so, as far as the node does not know better.
+        by: String,
+    },
 }
 
 /// A change of who belongs to a group.
@@ -82,6 +98,21 @@ pub enum RosterChange {
     Add(Member),
     /// One less. If it is in the group, it is out when its lease is over.
     Remove(String),
+}
+
+/// A hold that was ended by force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForcedHold {
+    /// The lock.
+    pub name: String,
+    /// Its fence.
+    pub fence: u64,
+    /// The member where it was.
+    pub member: String,
+    /// What its client called itself; the owner of a durable hold.
+    pub label: String,
+    /// Whether it was durable.
+    pub is_durable: bool,
 }
 
 /// What a node that wants to join a group has to know of it.
@@ -128,6 +159,15 @@ pub enum ServerMessage {
         /// Why.
         why: Refusal,
     },
+    /// The client is to give up what the request was granted, and to release it. Nobody else is let in
+    /// before that, or before what the client was told last of its certainty is over; renewals do not
+    /// prolong it any more.
+    Lost {
+        /// The request.
+        request: u32,
+        /// Why.
+        why: Refusal,
+    },
     /// What the request held is free.
     Released {
         /// The request.
@@ -146,6 +186,9 @@ pub enum ServerMessage {
     },
     /// The answer to [`ClientMessage::Describe`].
     Description(Box<Description>),
-    /// The answer to [`ClientMessage::ChangeRoster`] and [`ClientMessage::Leave`]: it is done, or why not.
+    /// The answer to [`ClientMessage::ForceRelease`]: what was ended, or why not all of it.
+    Forced(Result<Vec<ForcedHold>, Refusal>),
+    /// The answer to [`ClientMessage::ChangeRoster`], [`ClientMessage::Leave`] and [`ClientMessage::Kick`]: it
+    /// is done, or why not.
     Done(Result<(), String>),
 }

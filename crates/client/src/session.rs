@@ -60,6 +60,8 @@ pub(crate) struct Session {
     open: Option<Open>,
     messages: Vec<ClientMessage>,
     outcomes: Vec<(Ticket, Outcome)>,
+    /// What is to be given up although the session goes on.
+    losses: Vec<(Ticket, Refusal)>,
 }
 
 impl Session {
@@ -214,6 +216,7 @@ impl Session {
                     self.settle(request, Outcome::Refused(why));
                 }
             }
+            ServerMessage::Lost { request, why } => self.lose(request, why),
             ServerMessage::Released { request } => {
                 let known = self.requests.get(&request);
                 if known.is_some_and(|known| matches!(known.state, State::Releasing)) {
@@ -227,9 +230,24 @@ impl Session {
             | ServerMessage::Status(_)
             | ServerMessage::Durable { .. }
             | ServerMessage::Description(_)
+            | ServerMessage::Forced(_)
             | ServerMessage::Done(_) => {}
         }
         Ok(())
+    }
+
+    /// What a request was granted is to be given up. Whoever has it releases it then.
+    fn lose(&mut self, number: u32, why: Refusal) {
+        let Some(request) = self.requests.get(&number) else { return };
+        let ticket = request.ticket;
+        match request.state {
+            State::Held => self.losses.push((ticket, why)),
+            State::Waiting | State::Granted(_) => {
+                self.outcomes.push((ticket, Outcome::Refused(why)));
+                self.take_back(number);
+            }
+            State::Releasing => {}
+        }
     }
 
     /// Hands out everything that was granted, if the lease is fresh.
@@ -376,6 +394,11 @@ impl Session {
     /// What is to be sent, in this order.
     pub(crate) fn take_messages(&mut self) -> Vec<ClientMessage> {
         std::mem::take(&mut self.messages)
+    }
+
+    /// What is to be given up although the session goes on, and why.
+    pub(crate) fn take_losses(&mut self) -> Vec<(Ticket, Refusal)> {
+        std::mem::take(&mut self.losses)
     }
 
     /// What has come of requests and releases.

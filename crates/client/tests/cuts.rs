@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{Greeting, Hello, MAGIC};
+use catraca_client::handshake::{Greeting, Hello, MAGIC, Proof};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_client::{Client, SessionId};
 use serde::Serialize;
@@ -48,6 +48,7 @@ impl Desk {
         }
         bytes.drain(..MAGIC.len());
         let _: Hello = self.next(&mut bytes).await?;
+        let _: Proof = self.next(&mut bytes).await?;
         self.write(&Greeting::Welcome { incarnation: 1 }).await?;
         loop {
             let message = self.next(&mut bytes).await?;

@@ -80,6 +80,8 @@ pub enum Timer {
     Departure,
     /// Of durable holds of which something is not known yet.
     Durable,
+    /// Of holds that are being ended by force.
+    Force,
 }
 
 /// Something that happened to a lock, for whoever watches.
@@ -87,8 +89,12 @@ pub enum Timer {
 pub struct Event<'a> {
     /// The lock.
     pub key: Key<'a>,
+    /// The names of a set, where names are taken in sets; none elsewhere.
+    pub names: &'a [Box<str>],
     /// Who asked for it.
     pub owner: Owner,
+    /// The request that this is a part of; none for a caller that waits for its ticket itself.
+    pub request: Option<RequestId>,
     /// What happened.
     pub change: Change,
 }
@@ -102,8 +108,37 @@ pub enum Change {
     GivesUp,
     /// Somebody is inside, with this fence.
     Granted(Fence),
-    /// Whoever was inside has left.
+    /// Whoever was inside with this fence has left.
+    Released(Fence),
+    /// Whoever was inside with this fence is not any more, and has not asked for that.
+    Lost(Fence),
+    /// The same, because somebody has released the lock by force.
+    Forced(Fence),
+}
+
+/// Why somebody who is inside leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// It wants to.
     Released,
+    /// Its session is over, or the lease of its member.
+    Lost,
+    /// Somebody has released the lock by force.
+    Forced,
+    /// The hold goes on at another member.
+    Moved,
+}
+
+impl Ending {
+    /// What is told of a hold with this fence; nothing if it goes on.
+    pub(crate) fn change(self, fence: Fence) -> Option<Change> {
+        match self {
+            Ending::Released => Some(Change::Released(fence)),
+            Ending::Lost => Some(Change::Lost(fence)),
+            Ending::Forced => Some(Change::Forced(fence)),
+            Ending::Moved => None,
+        }
+    }
 }
 
 /// Whoever drives a member. It is called while the member steps, and must not call back into it.
@@ -145,9 +180,12 @@ pub trait Driver {
         false
     }
 
-    /// Something happened to a lock.
+    /// Something happened to a lock. Called only if somebody wants to know.
     #[inline]
     fn event(&mut self, _event: Event<'_>) {}
+
+    /// A request is about to end, and this is who made it. Called only if somebody wants to know.
+    fn identify(&mut self, _request: RequestId, _label: &str) {}
 }
 
 /// What somebody who waited has come to.

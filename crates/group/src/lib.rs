@@ -19,6 +19,7 @@ mod detector;
 mod driver;
 mod durable;
 mod fence;
+mod force;
 mod kind;
 mod listing;
 mod lock;
@@ -37,6 +38,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod time;
+mod timed;
 mod turns;
 mod view;
 mod wait;
@@ -44,14 +46,15 @@ mod wait;
 pub use ahash::RandomState;
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
-    Change, Driver, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
-    Timer,
+    Change, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
+    StepMessage, Timer,
 };
 pub use durable::{
     AcquireDurable, Adopted, DurableHold, DurablePart, HoldId, LONGEST_NOTE, LONGEST_OWNER, Target,
     Unlock,
 };
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
+pub use force::{Force, Order};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
@@ -68,7 +71,7 @@ pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
-pub use service::{Health, Host, Notice, Output, Service, USUAL_IDLE_NAMES};
+pub use service::{Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };
@@ -78,8 +81,12 @@ pub use status::{
     Status,
 };
 pub use time::Time;
+pub use timed::{
+    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedHold,
+    Which,
+};
 pub use turns::Turns;
 pub use view::{
-    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View,
+    Epoch, MOST_MEMBERS, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, Namespace, View, fits,
 };
 pub use wait::Wait;

@@ -371,6 +371,11 @@ impl Lock {
         self.waiting.contains_key(&ticket)
     }
 
+    /// Who waits with `ticket`.
+    pub(crate) fn waiter(&self, ticket: Ticket) -> Option<&Asker> {
+        self.waiting.get(&ticket).map(|waiter| &waiter.asker)
+    }
+
     /// Whether nobody here is inside or waits, and nothing has been asked for.
     pub(crate) fn is_at_rest(&self) -> bool {
         let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle);

@@ -11,19 +11,21 @@ use core::time::Duration;
 use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
-use crate::driver::{Driver, Event, Outputs, Place, Settled, StepMessage, Timer};
-use crate::durable::{AcquireDurable, Unlock};
+use crate::driver::{Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::durable::{AcquireDurable, HoldId, Unlock};
+use crate::force::Order;
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
 use crate::membership::{Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Revision, Trouble, Word};
-use crate::request::{Acquire, Origin};
+use crate::request::{Acquire, Origin, RequestId};
 use crate::service::{Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
 use crate::time::Time;
+use crate::timed::{AcquireTimed, Operation, Which};
 use crate::turns::Turns;
 use crate::view::View;
 
@@ -74,6 +76,14 @@ pub enum Input<'a> {
     CancelDurable(u64),
     /// Somebody releases a durable hold.
     Unlock(u64, Unlock),
+    /// Somebody asks for a timed hold.
+    AcquireTimed(u64, AcquireTimed),
+    /// Nobody waits for this timed hold any more.
+    CancelTimed(HoldId),
+    /// Somebody wants something done with a timed hold.
+    Timed(u64, Which, Operation),
+    /// Somebody wants a member, by its name, to carry out an order.
+    Order(u64, &'a str, Order),
     /// These keys of the registry were written or deleted, at these revisions.
     HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
@@ -145,7 +155,7 @@ impl WholeMember {
             }
             Input::Release(owner, number) => service.release_request(owner, number, host, out),
             Input::Renew(owner) => {
-                if let Err(why) = service.renew(owner, host) {
+                if let Err(why) = service.renew(owner, host, out) {
                     out.push(Output::Notice(owner, crate::Notice::Over(why)));
                 }
             }
@@ -178,6 +188,12 @@ impl WholeMember {
             }
             Input::CancelDurable(asker) => service.cancel_durable(asker, host, out),
             Input::Unlock(asker, unlock) => service.unlock(asker, unlock, host, out),
+            Input::AcquireTimed(asker, asked) => service.acquire_timed(asker, asked, host, out),
+            Input::CancelTimed(id) => service.cancel_timed(id, host, out),
+            Input::Timed(asker, which, operation) => {
+                service.timed(asker, which, operation, host, out);
+            }
+            Input::Order(asker, member, order) => service.order(asker, member, order, host, out),
             Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
         }
@@ -337,6 +353,10 @@ impl Driver for Parts<'_> {
     fn event(&mut self, event: Event<'_>) {
         self.driver.event(event);
     }
+
+    fn identify(&mut self, request: RequestId, label: &str) {
+        self.driver.identify(request, label);
+    }
 }
 
 impl Host for Parts<'_> {
@@ -350,8 +370,8 @@ impl Host for Parts<'_> {
         self.stepped(|shard, outputs| shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
-    fn release(&mut self, place: Place) {
-        self.stepped(|shard, outputs| shard.release(place, outputs));
+    fn end(&mut self, place: Place, ending: Ending) {
+        self.stepped(|shard, outputs| shard.end(place, ending, outputs));
     }
 
     fn settled(&mut self) -> Option<Settled> {
@@ -364,6 +384,11 @@ impl Host for Parts<'_> {
 
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
         self.shard.is_held(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
+        let found = self.shard.holder(key, self.hasher.hash_one(key), name, fence);
+        found.map(|(lock, ticket, request)| (Place { shard: 0, lock, ticket }, request))
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

@@ -5,6 +5,7 @@
 //! Only somebody who is inside counts: a member may have the token of a lock that is free. Lists of
 //! the whole group are made in the same way.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,8 +13,11 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::StepMessage;
+use crate::force::Order;
 use crate::listing::{Page, Query};
 use crate::membership::ViewMessage;
+use crate::refusal::Refusal;
+use crate::timed::{Operation, TimedHold, Which};
 use crate::view::Epoch;
 
 /// A member that does not answer in this time does not answer.
@@ -62,6 +66,10 @@ pub enum Question {
     IsHeld(Vec<String>),
     /// Who holds and who waits there.
     List(Query),
+    /// What is to be done with a timed hold, if it is there.
+    Timed(Which, Operation),
+    /// What whoever administers the group wants to be done there.
+    Order(Order),
 }
 
 /// An answer.
@@ -71,4 +79,8 @@ pub enum Answer {
     IsHeld(bool),
     /// To [`Question::List`].
     List(Page),
+    /// To [`Question::Timed`].
+    Timed(Result<Box<TimedHold>, Refusal>),
+    /// To [`Question::Order`]: it is done, or there was nothing to do.
+    Obeyed(Result<bool, Refusal>),
 }

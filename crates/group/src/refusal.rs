@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::name::NameError;
 use crate::request::MOST_NAMES;
 use crate::session::TTL_RANGE;
+use crate::timed::LONGEST_TOKEN;
 use crate::view::MOST_PERMITS;
 
 /// A refusal. Its [`code`](Self::code) is stable: programs may rely on it. Its text is for people and
@@ -54,11 +55,15 @@ pub enum Refusal {
     SetOfSemaphores,
     /// A time to live out of its range.
     #[error(
-        "a time to live goes from {least:?} to {most:?}, not {0:?}",
-        least = TTL_RANGE.start(),
+        "a time to live goes from {least:?} to {most:?}, not {ttl:?}",
         most = TTL_RANGE.end()
     )]
-    Ttl(Duration),
+    Ttl {
+        /// The client's.
+        ttl: Duration,
+        /// The shortest that can be.
+        least: Duration,
+    },
     /// A time to live with which the client could go on after its member was taken for crashed.
     #[error(
         "this group takes a silent member for crashed after {most:?}: the time to live can be at most that, not {ttl:?}"
@@ -69,12 +74,21 @@ pub enum Refusal {
         /// The longest that can be.
         most: Duration,
     },
+    /// A token that is too long.
+    #[error("a token of {0} bytes is too long; {LONGEST_TOKEN} are the most")]
+    LongToken(usize),
     /// The session has as many requests as it may have.
     #[error("this session has too many requests at a time; release some")]
     TooManyRequests,
     /// Somebody else holds it.
     #[error("somebody else holds the lock")]
     Taken,
+    /// The lock is held, but not with this token.
+    #[error("'{0}' is held by somebody else: the token is not that of the holder")]
+    OtherHolder(String),
+    /// Whoever administers the group has ended the hold.
+    #[error("released by force by {0}")]
+    Forced(String),
     /// It was not granted in time.
     #[error("the lock was not granted in time")]
     TimedOut,
@@ -145,8 +159,8 @@ pub enum Refusal {
         "the request '{0}' of this owner was for something else; give each request another name"
     )]
     OtherRequest(String),
-    /// There is no such durable hold.
-    #[error("there is no durable hold '{0}'")]
+    /// There is no such hold.
+    #[error("there is no hold '{0}', or not any more; see who holds the lock")]
     NoSuchHold(String),
     /// The durable hold belongs to somebody else.
     #[error(
@@ -156,6 +170,9 @@ pub enum Refusal {
     /// Several durable holds have this name.
     #[error("there are {1} durable holds of '{0}'; say which one by its id")]
     SeveralHolds(String, usize),
+    /// Whoever asks may not do this, and why.
+    #[error("{0}")]
+    Denied(String),
     /// There is no such session, or not any more.
     #[error("the node does not know this session: it has ended, or the node was restarted")]
     UnknownSession,
@@ -187,10 +204,13 @@ impl Refusal {
             Refusal::Seats { .. } => "too-many-seats",
             Refusal::OtherPermits { .. } => "other-permits",
             Refusal::SetOfSemaphores => "set-of-semaphores",
-            Refusal::Ttl(_) => "bad-ttl",
+            Refusal::Ttl { .. } => "bad-ttl",
             Refusal::LongTtl { .. } => "long-ttl",
+            Refusal::LongToken(_) => "long-token",
             Refusal::TooManyRequests => "too-many-requests",
             Refusal::Taken => "taken",
+            Refusal::OtherHolder(_) => "other-holder",
+            Refusal::Forced(_) => "forced",
             Refusal::TimedOut => "timed-out",
             Refusal::Full => "full",
             Refusal::TooManySessions => "too-many-sessions",
@@ -214,6 +234,7 @@ impl Refusal {
             Refusal::NoSuchHold(_) => "no-such-hold",
             Refusal::NotOwner(_) => "not-owner",
             Refusal::SeveralHolds(..) => "several-holds",
+            Refusal::Denied(_) => "denied",
             Refusal::UnknownSession => "unknown-session",
         }
     }
@@ -228,16 +249,18 @@ impl Refusal {
             | Refusal::Seats { .. }
             | Refusal::OtherPermits { .. }
             | Refusal::SetOfSemaphores
-            | Refusal::Ttl(_)
+            | Refusal::Ttl { .. }
             | Refusal::LongTtl { .. }
+            | Refusal::LongToken(_)
             | Refusal::TooManyRequests
             | Refusal::DurableText(..)
             | Refusal::DurableSize
             | Refusal::OtherRequest(_)
             | Refusal::NoSuchHold(_)
             | Refusal::NotOwner(_)
-            | Refusal::SeveralHolds(..) => Class::Input,
-            Refusal::Taken => Class::Taken,
+            | Refusal::SeveralHolds(..)
+            | Refusal::Denied(_) => Class::Input,
+            Refusal::Taken | Refusal::OtherHolder(_) => Class::Taken,
             Refusal::TimedOut => Class::TimedOut,
             Refusal::Full
             | Refusal::TooManySessions
@@ -255,7 +278,7 @@ impl Refusal {
             | Refusal::NoRegistry
             | Refusal::Registry(_)
             | Refusal::Unsure => Class::Unavailable,
-            Refusal::UnknownSession => Class::Gone,
+            Refusal::Forced(_) | Refusal::UnknownSession => Class::Gone,
         }
     }
 }
@@ -279,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 35] {
+    fn all() -> [Refusal; 38] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -290,10 +313,13 @@ mod tests {
             Refusal::Seats { name: name(), permits: 64 },
             Refusal::OtherPermits { name: name(), permits: 2, other: 3 },
             Refusal::SetOfSemaphores,
-            Refusal::Ttl(time),
+            Refusal::Ttl { ttl: time, least: time },
             Refusal::LongTtl { ttl: time, most: time },
+            Refusal::LongToken(9),
             Refusal::TooManyRequests,
             Refusal::Taken,
+            Refusal::OtherHolder(name()),
+            Refusal::Forced(name()),
             Refusal::TimedOut,
             Refusal::Full,
             Refusal::TooManySessions,
@@ -317,6 +343,7 @@ mod tests {
             Refusal::NoSuchHold(name()),
             Refusal::NotOwner(name()),
             Refusal::SeveralHolds(name(), 2),
+            Refusal::Denied("why".to_string()),
             Refusal::UnknownSession,
         ]
     }

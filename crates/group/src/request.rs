@@ -50,6 +50,8 @@ pub enum Origin {
     Session(Owner, u32),
     /// Somebody who wants a durable hold.
     Durable(HoldId),
+    /// The session of a timed hold.
+    Timed(Owner),
 }
 
 impl Origin {
@@ -57,7 +59,7 @@ impl Origin {
     pub fn owner(self) -> Owner {
         match self {
             Origin::Program => Owner::PROGRAM,
-            Origin::Session(owner, _) => owner,
+            Origin::Session(owner, _) | Origin::Timed(owner) => owner,
             Origin::Durable(_) => Owner::DURABLE,
         }
     }
@@ -229,7 +231,7 @@ impl Hold {
         let (permits, fences) = (request.permits, request.fences());
         let durable = match request.origin {
             Origin::Durable(id) => Some(id),
-            Origin::Program | Origin::Session(..) => None,
+            Origin::Program | Origin::Session(..) | Origin::Timed(_) => None,
         };
         Some(Hold { id, names, permits, owner, fences, since, durable })
     }

@@ -11,11 +11,13 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod forcing;
 mod forgetting;
 mod group;
 mod looking;
 mod sessions;
 mod telling;
+mod timed;
 mod unlocking;
 mod views;
 
@@ -29,7 +31,7 @@ use core::hash::{Hash, Hasher};
 use catraca_core::{Claim, Fence};
 
 use crate::detector::Detector;
-use crate::driver::{Driver, Outputs, Place, Settled, Timer};
+use crate::driver::{Driver, Ending, Outputs, Place, Settled, Timer};
 use crate::durable::DurableHold;
 use crate::listing::Page;
 use crate::lock::Owner;
@@ -41,7 +43,9 @@ use crate::request::{Hold, Origin, Request, RequestId, State};
 use crate::session::{Over, Session, SessionId, Who};
 use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
+use crate::timed::TimedHold;
 use crate::view::View;
+pub use forcing::MOST_FORCED;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
 
@@ -54,7 +58,12 @@ pub trait Host: Driver {
     fn adopt(&mut self, key: Key<'_>, seat: u16, ask: Ask, fence: Fence) -> Result<Place, Refusal>;
 
     /// See [`Shard::release`].
-    fn release(&mut self, place: Place);
+    fn release(&mut self, place: Place) {
+        self.end(place, Ending::Released);
+    }
+
+    /// See [`Shard::end`].
+    fn end(&mut self, place: Place, ending: Ending);
 
     /// Takes one of those, in order, whose part of a request has come to the end of waiting.
     fn settled(&mut self) -> Option<Settled>;
@@ -64,6 +73,9 @@ pub trait Host: Driver {
 
     /// Whether a client of this member is inside what `key` names; of a set, inside a part of it.
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool;
+
+    /// See [`Shard::holder`].
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)>;
 
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));
@@ -87,6 +99,13 @@ pub enum Notice {
     },
     /// A request was not granted, and will not be.
     Refused {
+        /// The client's number for the request.
+        request: u32,
+        /// Why.
+        why: Refusal,
+    },
+    /// What a request was granted is to be given up and released: it is not the client's much longer.
+    Lost {
         /// The client's number for the request.
         request: u32,
         /// Why.
@@ -116,10 +135,19 @@ pub enum Output {
     Settled(RequestId, Result<Vec<u64>, Refusal>),
     /// A durable hold that this asker has asked for is granted and written, or not.
     Durable(u64, Result<Box<DurableHold>, Refusal>),
-    /// A durable hold that this asker wanted to be released is, or not.
+    /// A durable hold that this asker wanted to be released is, or not; or it is as this asker wanted to know.
     Unlocked(u64, Result<Box<DurableHold>, Refusal>),
+    /// A timed hold that this asker has asked for is granted; or that it has asked about is like this, or
+    /// was when it was released; or not.
+    Timed(u64, Result<Box<TimedHold>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
+    /// What a caller holds at this place that has waited for its ticket itself is lost.
+    LostAt(Place),
+    /// An order of this asker was carried out; false if there was nothing to do.
+    Obeyed(u64, Result<bool, Refusal>),
+    /// The member was told to leave, on behalf of whom.
+    Kicked(String),
     /// The page that somebody of this member has asked for.
     Page(u64, Page),
     /// From now on the member grants locks.
@@ -175,6 +203,10 @@ enum Asking {
     IsHeld(RequestId),
     /// For somebody who wants a list.
     List(telling::Gathering),
+    /// For somebody who wants something done with a timed hold.
+    Timed(timed::Errand),
+    /// For somebody whose order this member is to carry out.
+    Order(u64, usize),
 }
 
 /// All that a member decides beside its locks.
@@ -197,6 +229,9 @@ pub struct Service {
     last_request: u64,
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
+    timed: timed::Timed,
+    /// What is being ended by force.
+    forced: Vec<forcing::Forced>,
     /// Of a member whose group changes.
     views: Option<views::Views>,
 }
@@ -221,6 +256,8 @@ impl Service {
             last_request: 0,
             questions: BTreeMap::new(),
             last_question: 0,
+            timed: timed::Timed::default(),
+            forced: Vec::new(),
             views: None,
             view,
         }
@@ -239,6 +276,7 @@ impl Service {
             Timer::Membership => self.wake(host, out),
             Timer::Departure => self.go_on_departing(host, out),
             Timer::Durable => self.look_again(host, out),
+            Timer::Force => self.look_at_forced(host, out),
             Timer::Session(owner) => self.expire(owner, host, out),
             Timer::Request(id) => self.give_up(id, host, out),
             Timer::Question(number) => self.close_question(number, host, out),
@@ -296,8 +334,10 @@ impl Service {
     /// not passed on: whoever holds it has yet to notice.
     pub fn stop(&mut self, out: &mut Vec<Output>) {
         self.phase = Phase::Stopped;
-        for (owner, _) in core::mem::take(&mut self.sessions) {
-            out.push(Output::Notice(owner, Notice::Over(Over::Stopping)));
+        for (owner, session) in core::mem::take(&mut self.sessions) {
+            if session.timed.is_none() {
+                out.push(Output::Notice(owner, Notice::Over(Over::Stopping)));
+            }
         }
         for (id, request) in &self.requests {
             if request.origin == Origin::Program {
@@ -308,6 +348,7 @@ impl Service {
             }
         }
         self.leave_unanswered(out);
+        self.leave_timed_unanswered(out);
     }
 }
 
@@ -318,6 +359,8 @@ impl Hash for Service {
         self.peers.hash(hasher);
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
+        self.timed.hash(hasher);
+        self.forced.hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
             (views, self.view.me, &self.view.members).hash(hasher);
@@ -328,7 +371,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) => None,
+                Asking::List(_) | Asking::Timed(_) | Asking::Order(..) => None,
             };
             (number, request).hash(hasher);
         }

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::durable::HoldId;
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::time::Time;
@@ -65,11 +66,17 @@ impl SessionId {
 
 impl PartialEq for SessionId {
     fn eq(&self, other: &Self) -> bool {
-        let differences = self.secret.iter().zip(other.secret).map(|(one, two)| one ^ two);
-        // Every byte is looked at, so the time tells nothing about where they differ.
-        let differs = differences.fold(0, |all, one| core::hint::black_box(all | one));
-        (self.incarnation, self.number) == (other.incarnation, other.number) && differs == 0
+        (self.incarnation, self.number) == (other.incarnation, other.number)
+            && is_same_secret(&self.secret, &other.secret)
     }
+}
+
+/// Whether two secrets are the same. Every byte is looked at, so the time tells nothing about where they
+/// differ.
+pub(crate) fn is_same_secret(one: &[u8], two: &[u8]) -> bool {
+    let differences = one.iter().zip(two).map(|(one, two)| one ^ two);
+    let differs = differences.fold(0, |all, one| core::hint::black_box(all | one));
+    one.len() == two.len() && differs == 0
 }
 
 impl Eq for SessionId {}
@@ -121,12 +128,14 @@ pub(crate) struct Session {
     pub(crate) deadline: Time,
     /// What it has asked for or holds, by the client's own numbers.
     pub(crate) requests: BTreeMap<u32, RequestId>,
+    /// The timed hold that it is the session of, if it is no client's.
+    pub(crate) timed: Option<HoldId>,
 }
 
 impl Session {
     pub(crate) fn new(id: SessionId, who: Who, ttl: Option<Duration>, now: Time) -> Self {
-        let mut session =
-            Session { id, who: who.cut(), ttl, deadline: now, requests: BTreeMap::new() };
+        let (who, requests, timed) = (who.cut(), BTreeMap::new(), None);
+        let mut session = Session { id, who, ttl, deadline: now, requests, timed };
         session.renew(now);
         session
     }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::Blocks;
 use crate::driver::{
-    Change, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
+    Change, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
 };
 use crate::kind::{Step, Stimulus};
 use crate::lock::mutants::{Mutant, Mutation};
@@ -222,7 +222,7 @@ impl Shard {
             let now = out.driver.now();
             lock.join(ticket, asker, now);
             self.go_on(index, &mut None, out);
-            return Ok(Asked { place, fence: self.come_at_once(place, owner, out) });
+            return Ok(Asked { place, fence: self.come_at_once(place, out) });
         }
         let asked = lock.ask_directly();
         let mut newcomer = Some((ticket, asker));
@@ -242,21 +242,21 @@ impl Shard {
             let now = out.driver.now();
             lock.join(ticket, asker, now);
             self.returning.asks(index, now);
-            self.tell(index, owner, Change::Waits, out);
+            self.tell(place, Change::Waits, out);
             return Ok(Asked { place, fence: None });
         }
-        Ok(Asked { place, fence: self.come_at_once(place, owner, out) })
+        Ok(Asked { place, fence: self.come_at_once(place, out) })
     }
 
     /// The fence of somebody who has just asked, if it is inside; it is told by the answer and by
     /// nothing else.
     #[inline]
-    fn come_at_once(&mut self, place: Place, owner: Owner, out: &mut Outputs<'_>) -> Option<Fence> {
+    fn come_at_once(&mut self, place: Place, out: &mut Outputs<'_>) -> Option<Fence> {
         let lock = &self.locks[place.lock.0 as usize];
         let fence = lock.fence_of(place.ticket);
         match fence {
             Some(_) => out.settled.retain(|settled| settled.place != place),
-            None => self.tell(place.lock, owner, Change::Waits, out),
+            None => self.tell(place, Change::Waits, out),
         }
         fence
     }
@@ -294,9 +294,15 @@ impl Shard {
     /// Whoever is at `place` is not wanted any more: it leaves, whether it waits or is inside.
     #[inline]
     pub fn release(&mut self, place: Place, out: &mut Outputs<'_>) {
+        self.end(place, Ending::Released, out);
+    }
+
+    /// The same, for another reason.
+    #[inline]
+    pub fn end(&mut self, place: Place, ending: Ending, out: &mut Outputs<'_>) {
         let (index, ticket) = (place.lock, place.ticket);
         if out.driver.is_watched() {
-            self.tell_of_end(place, out);
+            self.tell_of_end(place, ending, out);
         }
         if self.is_frozen {
             return self.note_release(place);
@@ -340,32 +346,37 @@ impl Shard {
         self.counts.grants += 1;
         let place = Place { shard: out.shard, lock: index, ticket };
         out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });
+        self.tell(place, Change::Granted(fence), out);
+    }
+
+    /// Tells whoever watches what happens to whoever is at `place`.
+    #[inline]
+    fn tell(&self, place: Place, change: Change, out: &mut Outputs<'_>) {
         if out.driver.is_watched() {
-            let holds = &mut self.locks[index.0 as usize].holds();
-            let owner = holds.find(|hold| hold.ticket == ticket).map(|hold| hold.asker.owner);
-            self.tell(index, owner.unwrap_or_default(), Change::Granted(fence), out);
+            self.tell_watchers(place, change, out);
         }
     }
 
-    /// Tells whoever watches what happens to a lock.
-    fn tell(&self, index: LockIndex, owner: Owner, change: Change, out: &mut Outputs<'_>) {
-        let lock = &self.locks[index.0 as usize];
-        let key = Key { name: &lock.name, permits: lock.permits };
-        out.driver.event(Event { key, owner, change });
+    #[cold]
+    pub(super) fn tell_watchers(&self, place: Place, change: Change, out: &mut Outputs<'_>) {
+        let lock = &self.locks[place.lock.0 as usize];
+        let held = lock.holds().find(|hold| hold.ticket == place.ticket).map(|hold| &hold.asker);
+        if let Some(asker) = held.or_else(|| lock.waiter(place.ticket)) {
+            tell_of(lock, asker, change, out);
+        }
     }
 
     /// Tells whoever watches that somebody leaves, or waits no more.
-    fn tell_of_end(&self, place: Place, out: &mut Outputs<'_>) {
+    #[cold]
+    fn tell_of_end(&self, place: Place, ending: Ending, out: &mut Outputs<'_>) {
         let lock = &self.locks[place.lock.0 as usize];
-        let held = lock.holds().find(|hold| hold.ticket == place.ticket);
-        let mut waiters = lock.waiters();
-        let waits = waiters.find(|(ticket, _)| *ticket == place.ticket);
-        let (owner, change) = match (held, waits) {
-            (Some(hold), _) => (hold.asker.owner, Change::Released),
-            (None, Some((_, waiter))) => (waiter.asker.owner, Change::GivesUp),
-            (None, None) => return,
+        let change = match lock.fence_of(place.ticket) {
+            Some(fence) => ending.change(fence),
+            None => Some(Change::GivesUp),
         };
-        self.tell(place.lock, owner, change, out);
+        if let Some(change) = change {
+            self.tell_watchers(place, change, out);
+        }
     }
 
     /// Whether nobody of this member holds or awaits what `key` names.
@@ -382,6 +393,30 @@ impl Shard {
                 (Some(asked), Some(held)) => asked.overlaps(&held.claim),
                 _ => true,
             })
+        })
+    }
+
+    /// Whoever holds `name` with this fence, and the request that it is a part of. `key` is the name of the
+    /// lock, or the pattern of a namespace whose names are taken in sets.
+    pub fn holder(
+        &self,
+        key: &str,
+        hash: u64,
+        name: &str,
+        fence: u64,
+    ) -> Option<(LockIndex, Ticket, Option<RequestId>)> {
+        let mut same = self.table.iter_hash(hash).copied();
+        same.find_map(|index| {
+            let lock = &self.locks[index as usize];
+            let is_it = |hold: &&crate::lock::Hold| {
+                let covers = match &hold.asker.set {
+                    Some(set) => set.names.iter().any(|one| **one == *name),
+                    None => *lock.name == *name,
+                };
+                covers && hold.fence.0 == fence
+            };
+            let found = (*lock.name == *key).then(|| lock.holds().find(is_it)).flatten();
+            found.map(|hold| (LockIndex(index), hold.ticket, hold.asker.request))
         })
     }
 
@@ -431,8 +466,9 @@ impl Shard {
     fn refuse_all(&mut self, index: LockIndex, why: &Refusal, out: &mut Outputs<'_>) {
         let lock = &mut self.locks[index.0 as usize];
         for (ticket, waiter) in lock.dismiss() {
-            let key = Key { name: &lock.name, permits: lock.permits };
-            out.driver.event(Event { key, owner: waiter.asker.owner, change: Change::GivesUp });
+            if out.driver.is_watched() {
+                tell_of(lock, &waiter.asker, Change::GivesUp, out);
+            }
             let place = Place { shard: out.shard, lock: index, ticket };
             let outcome = Outcome::Refused(Box::new(why.clone()));
             out.settled.push(Settled { place, request: waiter.asker.request, outcome });
@@ -499,6 +535,14 @@ impl Shard {
         };
         self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
     }
+}
+
+/// Tells whoever watches what happens to whoever has asked for a lock.
+fn tell_of(lock: &Lock, asker: &Asker, change: Change, out: &mut Outputs<'_>) {
+    let key = Key { name: &lock.name, permits: lock.permits };
+    let names = asker.set.as_ref().map_or(&[][..], |set| &set.names);
+    let Asker { owner, request, .. } = *asker;
+    out.driver.event(Event { key, names, owner, request, change });
 }
 
 /// Two shards are the same if their locks are; what was counted does not matter.

@@ -314,7 +314,7 @@ fn takes(name: &str, parameter: &str) -> bool {
 }
 
 /// Whether `name` is of the form `pattern`, in which `*` stands for any text.
-fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     if pattern == "*" {
         return true;
     }

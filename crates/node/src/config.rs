@@ -1,6 +1,10 @@
 //! How a node is told what to be: by flags, by a file, or by a program.
 
+mod audit;
 mod file;
+mod http;
+mod resp;
+mod security;
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,7 +14,12 @@ use catraca_algorithms::{SpecError, hi_adsd};
 use catraca_client::DEFAULT_ADDRESS;
 use catraca_group::{Lease, MOST_MEMBERS, Member, Namespace, Settings, Turns, View};
 
+pub use self::resp::RespConfig;
+pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
+pub use audit::AuditConfig;
+
+pub use http::HttpConfig;
 
 /// The group of a node that was told nothing.
 const DEFAULT_GROUP: &str = "catraca";
@@ -78,6 +87,14 @@ pub struct Config {
     pub drain: Duration,
     /// Whether this member may join a group whose members have not been told of it.
     pub may_register: bool,
+    /// Where and how HTTP is served.
+    pub http: HttpConfig,
+    /// Where it writes down who holds what and who administers what.
+    pub audit: AuditConfig,
+    /// Where and how the Redis protocol is served.
+    pub resp: RespConfig,
+    /// Who may use it.
+    pub security: SecurityConfig,
 }
 
 /// Why a configuration describes no node.
@@ -190,11 +207,27 @@ pub enum ConfigError {
         most = LEASE_RANGE.end()
     )]
     Lease(Duration),
+    /// TLS with a part of what it needs.
+    #[error("TLS takes a certificate and its key: say both, or neither and no authority")]
+    Incomplete,
+    /// Members that could not know each other.
+    #[error(
+        "a group of several members that uses TLS needs an authority, by whose certificates they know each other: say which"
+    )]
+    NoAuthority,
+    /// A member whose name no certificate can have.
+    #[error(
+        "no certificate can be for a member called '{0}': where members have certificates, the last part of a name has a letter, and '-' and '.' stand between others"
+    )]
+    Uncertifiable(String),
     /// Both a directory and an etcd.
     #[error(
         "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
     )]
     TwoRegistries,
+    /// A `SET NX` that would wait for too long.
+    #[error("a SET NX waits at most {1:?} in a queue, not {0:?}")]
+    Park(Duration, Duration),
     /// A number out of its range.
     #[error("{key} is {given}, but goes from {least} to {most}")]
     Range {
@@ -230,6 +263,10 @@ impl Config {
             lease: Lease::USUAL.ttl,
             drain: USUAL_DRAIN,
             may_register: false,
+            http: HttpConfig::default(),
+            audit: AuditConfig::default(),
+            resp: RespConfig::default(),
+            security: SecurityConfig::default(),
         }
     }
 
@@ -321,6 +358,10 @@ impl Config {
         if !LEASE_RANGE.contains(&self.lease) {
             return Err(ConfigError::Lease(self.lease));
         }
+        if let Some((key, given, least, most)) = self.audit.fault() {
+            return Err(ConfigError::Range { key, given, least, most });
+        }
+        self.security.check(&members)?;
         let view = View::new(members, me, namespaces, self.detector);
         view.check().map_err(|(namespace, error)| ConfigError::Namespace {
             pattern: view.namespaces[namespace].pattern.clone(),
@@ -351,6 +392,8 @@ impl Config {
         if let Some(listen) = self.listen.as_ref().filter(|listen| !is_address(listen)) {
             return Err(ConfigError::Address(listen.clone()));
         }
+        self.http.check()?;
+        self.resp.check()?;
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),
@@ -458,6 +501,8 @@ mod tests {
             ("[members]\n'a b'='127.0.0.1:1'", "line 2: 'a b' is no name for a member"),
             ("[members]\na='127.0.0.1'", "'127.0.0.1' is no address"),
             ("\nlisten='7800'", "line 2: '7800' is no address"),
+            ("[http]\nlisten='8080'", "line 2: '8080' is no address"),
+            ("[http]\nport=1", "line 2: unknown field `port`"),
             ("[members]\na={address='h:1',cluster='x y'}", "line 2: 'x y' is no label"),
             ("[members]\na=3", "an address, or a table"),
             ("[members]\n", "a group needs at least one member"),
@@ -501,6 +546,9 @@ mod tests {
             ("[detector]\nnews='slow'", "unknown variant `slow`"),
             ("\nlease = 0.1", "line 2: a lease lasts from 500ms to 60s, not 100ms"),
             ("\nlease = 61", "line 2: a lease lasts from 500ms to 60s, not 61s"),
+            ("[resp]\nlisten='6379'", "line 2: '6379' is no address"),
+            ("[resp]\npark=61", "line 2: a SET NX waits at most 60s in a queue, not 61s"),
+            ("[resp]\nport=1", "line 2: unknown field `port`"),
             ("drain = 3601", "drain is 3601, but goes from 0 to 3600"),
             (
                 "data = '/d'\nregistry = 'etcd://h:2379'",
@@ -515,6 +563,18 @@ mod tests {
                 "line 1: ack-timeout is 0, but is a time",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
+            ("\n[security]\ntls-cert='x'", "line 2: TLS takes a certificate and its key"),
+            ("\n[security]\ntls-ca='x'", "line 2: TLS takes a certificate and its key"),
+            ("[security]\ntokns='x'", "line 2: unknown field `tokns`"),
+            ("[security]\nsocket-role='king'", "line 2: unknown variant `king`"),
+            (
+                "name='a'\n[members]\na='h:1'\nb='h:2'\n[security]\ntls-cert='x'\ntls-key='y'",
+                "line 5: a group of several members that uses TLS needs an authority",
+            ),
+            (
+                "[members]\n1='h:1'\n[security]\ntls-cert='x'\ntls-key='y'\ntls-ca='z'",
+                "line 3: no certificate can be for a member called '1'",
+            ),
         ];
         for (text, expected) in cases {
             let error = error(text);

@@ -6,11 +6,15 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
+mod administering;
+mod askers;
+mod asking;
 mod links;
 mod parts;
 mod programs;
 mod serving;
 mod shards;
+mod watching;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,17 +25,21 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
-    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, Page, PeerMessage, Place, Progress, Readiness,
+    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, PeerMessage, Place, Progress, Readiness,
     Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer, Turns, View,
     Who,
 };
 use catraca_registry::{Registry, Txn};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
+use self::administering::Forced;
+use self::askers::Askers;
 use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
 use self::shards::Shards;
+use crate::audit::Audit;
+use crate::changes::Changes;
 use crate::link::{Link, LinkError};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -88,12 +96,8 @@ pub(crate) struct Engine {
     programs: Mutex<HashMap<RequestId, Program>>,
     /// Where the notices of sessions go.
     outboxes: Mutex<HashMap<Owner, Arc<Outbox>>>,
-    /// Who waits for a page.
-    pages: Mutex<HashMap<u64, oneshot::Sender<Page>>>,
-    last_page: AtomicU64,
-    /// Where it is told what has come of requests for durable holds, and under which number.
-    durables: Mutex<HashMap<u64, (Arc<Outbox>, u32)>>,
-    last_durable: AtomicU64,
+    /// Who waits for pages, durable holds and timed holds.
+    askers: Askers,
     anomalies: AtomicU64,
     /// The members to whom a release is on its way that may wait for a request, one bit each.
     departing: AtomicU64,
@@ -109,6 +113,14 @@ pub(crate) struct Engine {
     asks: mpsc::UnboundedSender<(u64, Txn)>,
     /// Whom to keep links to.
     pub(crate) peers: watch::Sender<Peers>,
+    /// What callers hold that have waited for their tickets themselves, and is being ended by force.
+    forced: Forced,
+    /// How many more may administer at a time.
+    administering: Semaphore,
+    /// What happens to locks, and who wants to know.
+    changes: Arc<Changes>,
+    /// Where it is written down who holds what, if anywhere.
+    audit: Option<Audit>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
 }
@@ -140,6 +152,7 @@ impl Engine {
         group: &str,
         incarnation: u64,
         limits: Limits,
+        audit: Option<Audit>,
     ) -> (Self, mpsc::UnboundedReceiver<(u64, Txn)>) {
         let shape = Service::before_any_view(&settings);
         let view = Arc::new(shape.clone());
@@ -150,6 +163,7 @@ impl Engine {
         let service = Service::joining(settings, incarnation, program, clock::now());
         let (asks, asked) = mpsc::unbounded_channel();
         let shards = Shards::new(&view, limits.turns);
+        let changes = Arc::new(Changes::new(&own.name, incarnation, audit.is_some()));
         let serving = Serving { service, view, seats: Seats::default() };
         let engine = Engine {
             shape,
@@ -165,10 +179,7 @@ impl Engine {
             room: AtomicUsize::new(limits.most_locks),
             programs: Mutex::default(),
             outboxes: Mutex::default(),
-            pages: Mutex::default(),
-            last_page: AtomicU64::new(0),
-            durables: Mutex::default(),
-            last_durable: AtomicU64::new(0),
+            askers: Askers::default(),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
             is_ready: AtomicBool::new(false),
@@ -179,6 +190,10 @@ impl Engine {
             losses: Notify::new(),
             asks,
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
+            forced: Forced::default(),
+            administering: Semaphore::new(administering::MOST_AT_A_TIME),
+            changes,
+            audit,
             registry: Mutex::new(None),
         };
         (engine, asked)
@@ -447,6 +462,8 @@ impl Engine {
     pub(crate) fn stop(&self) -> Vec<Arc<Outbox>> {
         self.is_stopped.store(true, Ordering::SeqCst);
         self.serve(|service, _, out| service.stop(out));
+        self.askers.close();
+        self.changes.close();
         let registry = hold(&self.registry).take();
         drop(registry);
         self.losses.notify_waiters();

@@ -8,9 +8,19 @@
 //! What to read first: `node.rs`, `program.rs` (asking for a lock), `engine.rs` (how the member is
 //! driven), `link.rs` (a channel that loses and repeats nothing), `native/` (clients of other
 //! processes).
+mod acceptor;
+mod access;
+mod audit;
+mod calendar;
+mod changes;
 mod config;
+mod dialer;
 mod engine;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+mod gateway;
+mod http;
 #[cfg(test)]
 mod limits;
 mod link;
@@ -21,10 +31,18 @@ mod outgoing;
 mod program;
 mod registry;
 mod repeats;
+mod resp;
+mod secret;
+mod socket;
 mod timers;
+mod tls;
 mod transport;
+mod wire;
 
+pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
+pub use calendar::rfc3339;
 pub use catraca_algorithms::hi_adsd;
+pub use catraca_client::tls::TlsError;
 pub use catraca_group::{
     Class, DetectorStatus, LONGEST_NAME, Line, LineKey, LinkStatus, LockName, MOST_HANDOVERS,
     MOST_MEMBERS, MOST_NAMES, MOST_PERMITS, MOST_RESOURCES, MOST_SETS, Member, MemberStatus,
@@ -33,8 +51,12 @@ pub use catraca_group::{
 };
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
-pub use config::{CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, LEASE_RANGE};
-pub use node::{Hurry, Node, StartError};
+pub use config::{
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig,
+    LEASE_RANGE, RespConfig, SecurityConfig, TlsFiles,
+};
+pub use node::{Hurry, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};
 pub use registry::recover_alone;
 pub use registry::{RegistryError, RegistryPlace};
+pub use socket::SocketError;

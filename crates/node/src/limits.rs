@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
-use catraca_client::handshake::{self, Caller, Greeting, MAGIC};
+use catraca_client::handshake::{self, Caller, Greeting, MAGIC, Proof};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
+use catraca_client::stream::Stream;
 use catraca_client::{ClientError, Connection};
 use catraca_group::{
     Epoch, MOST_REQUESTS, MOST_SESSIONS, Owner, PeerMessage, Query, Refusal, Run, SessionId, Wait,
@@ -19,11 +20,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::yield_now;
 
+use crate::access::Identity;
 use crate::frame::Frame;
 use crate::link::{Link, MOST_PENDING};
 use crate::native::{MOST_UNREAD, Server};
 use crate::transport::{HANDSHAKE_TIME, Introduction, MemberAnswer};
-use crate::{Config, Memory, Node};
+use crate::{Config, Memory, Node, wire};
 
 #[path = "../tests/support/valve.rs"]
 mod valve;
@@ -35,7 +37,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Nobody loses it, however busy the machine is.
 const LONG_LEASE: Duration = Duration::from_secs(15);
 
-async fn alone() -> Node {
+pub(crate) async fn alone() -> Node {
     let mut config = Config::alone();
     config.listen = Some("127.0.0.1:0".to_string());
     Node::start(config).await.unwrap()
@@ -146,8 +148,9 @@ async fn one_request_too_many_is_refused_until_another_ends() {
 fn pipe(node: &Node) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64);
     let (reader, writer) = tokio::io::split(far);
-    let server = Server::new(Arc::clone(&node.engine));
-    tokio::spawn(async move { server.serve(reader, writer, None).await });
+    let access = Arc::clone(&node.protection.acceptor.access);
+    let server = Server::new(Arc::clone(&node.engine), node.gateway().clone(), access);
+    tokio::spawn(async move { server.serve(Identity::anyone(), reader, writer, None).await });
     near
 }
 
@@ -226,7 +229,7 @@ async fn greet(node: &Node) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(node.address()).await.unwrap();
-    handshake::greet(&mut stream, Caller::Client).await.unwrap();
+    handshake::greet(&mut stream, Caller::Client, &Proof::default()).await.unwrap();
     let welcome: Greeting = handshake::hear(&mut stream).await.unwrap();
     assert!(matches!(welcome, Greeting::Welcome { .. }));
     stream
@@ -363,7 +366,7 @@ async fn mute_member(node: &Node) -> TcpStream {
     };
     let mut stream = TcpStream::connect(node.address()).await.unwrap();
     let introduction = frame::encode(&introduction).unwrap();
-    handshake::greet(&mut stream, Caller::Member(introduction)).await.unwrap();
+    handshake::greet(&mut stream, Caller::Member(introduction), &Proof::default()).await.unwrap();
     let answer: MemberAnswer = handshake::hear(&mut stream).await.unwrap();
     assert_eq!(answer, MemberAnswer::Welcome { received: 0 });
     stream
@@ -462,7 +465,7 @@ async fn a_member_that_comes_back_with_everything_is_not_behind() {
     let posted = fill(&link);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (_reader, writer) = stream.into_split();
+    let (_reader, writer) = wire::split(Stream::Tcp(stream)).unwrap();
     link.connect(Arc::new(writer), posted).unwrap();
     assert!(!link.is_full());
 }
@@ -474,7 +477,7 @@ async fn whoever_calls_and_is_called_is_asked_whether_it_is_still_there() {
         let link = link_to(node, other);
         until("they are connected", || link.stream().is_some()).await;
         let stream = link.stream().unwrap();
-        let socket = SockRef::from((*stream).as_ref());
+        let socket = SockRef::from(stream.socket());
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
         assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(5));

@@ -1,7 +1,6 @@
 //! The link between this member and one other: a channel that loses, repeats and reorders nothing
 //! while both processes live, whatever happens to the connections under it.
 
-use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,13 +8,12 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_client::frame::{self, FrameError, LONGEST_FRAME};
 use catraca_group::{Epoch, PeerMessage, Run, Time};
-use socket2::SockRef;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::frame::Frame;
 use crate::mutex::hold;
 use crate::outgoing::{NeverSent, Outgoing};
+use crate::wire::WireWriter;
 
 /// After so many frames the other side is told what has come, without delay.
 const FRAMES_PER_RECEIPT: u64 = 64;
@@ -42,7 +40,7 @@ pub(crate) enum Health {
 #[derive(Clone, Debug)]
 struct Connection {
     number: u64,
-    stream: Arc<OwnedWriteHalf>,
+    stream: Arc<WireWriter>,
 }
 
 struct Sending {
@@ -151,7 +149,7 @@ impl Link {
         let mut sending = hold(&self.sending);
         if let Some(Connection { stream, .. }) = sending.connection.take() {
             // It may have ended already.
-            let _ = SockRef::from((*stream).as_ref()).shutdown(Shutdown::Both);
+            let _ = stream.shut_down();
         }
         sending.outgoing = Outgoing::default();
         self.note_pending(&sending.outgoing);
@@ -196,14 +194,17 @@ impl Link {
     pub(crate) fn write(&self) -> bool {
         let sending = &mut *hold(&self.sending);
         let Some(connection) = &sending.connection else { return true };
-        while !sending.outgoing.unwritten().is_empty() {
-            match connection.stream.try_write(sending.outgoing.unwritten()) {
-                Ok(bytes) => sending.outgoing.wrote(bytes),
-                // Any other error ends the connection, which its reader will notice.
-                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+        let written = loop {
+            match sending.outgoing.unwritten() {
+                [] => break connection.stream.try_flush(),
+                unwritten => match connection.stream.try_write(unwritten) {
+                    Ok(bytes) => sending.outgoing.wrote(bytes),
+                    Err(error) => break Err(error),
+                },
             }
-        }
-        true
+        };
+        // Any other error ends the connection, which its reader will notice.
+        !written.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     }
 
     /// How many bytes the connection has not taken.
@@ -213,7 +214,7 @@ impl Link {
     }
 
     /// Where to write, for whoever waits until it is possible again.
-    pub(crate) fn stream(&self) -> Option<Arc<OwnedWriteHalf>> {
+    pub(crate) fn stream(&self) -> Option<Arc<WireWriter>> {
         hold(&self.sending).connection.as_ref().map(|connection| Arc::clone(&connection.stream))
     }
 
@@ -265,7 +266,7 @@ impl Link {
     /// connection, by which its reader is known.
     pub(crate) fn connect(
         &self,
-        stream: Arc<OwnedWriteHalf>,
+        stream: Arc<WireWriter>,
         peer_received: u64,
     ) -> Result<u64, LinkError> {
         let mut receiving = hold(&self.receiving);

@@ -1,7 +1,8 @@
 //! The native interface: clients of other processes, over catraca's own protocol.
 
 mod outbox;
-mod quota;
+mod permission;
+pub(crate) mod quota;
 mod server;
 
 pub(crate) use outbox::{Outbox, message};

@@ -2,23 +2,35 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::clock;
 use catraca_client::system::plain;
+use catraca_client::tls::TlsError;
 use catraca_group::{Leaving, Member, Page, Query, Refusal, Status};
 use catraca_registry::Registry;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, ConfigError};
+use crate::acceptor::Acceptor;
+use crate::access::{Access, TokenError};
+use crate::audit::Audit;
+use crate::changes;
+use crate::config::{Config, ConfigError, SecurityConfig};
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Limits};
+use crate::gateway::Gateway;
+use crate::http;
 use crate::mutex::hold;
 use crate::native::{Outbox, Server};
 use crate::program::{Names, Request};
 use crate::registry::{self, Calls, Opened, RegistryError};
+use crate::resp;
+use crate::socket::{Socket, SocketError};
+use crate::tls::Tls;
 use crate::transport::Transport;
 
 /// A node that stops waits no longer for its clients to hear of it.
@@ -37,6 +49,28 @@ pub enum StartError {
     /// Its registry cannot be used.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// Its audit log cannot be written.
+    #[error("cannot write the audit log {}: {}", .path.display(), plain(.reason))]
+    Audit {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// Its tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Users of its machine cannot find it.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// Others reach it, and nobody asks them who they are.
+    #[error(
+        "other machines reach {0}, and nobody asks them who they are: give the node a file of tokens, or certificates and the authority that its clients have theirs from; or tell it that being insecure is wanted"
+    )]
+    Insecure(SocketAddr),
     /// Its address is taken, or not of this machine.
     #[error("cannot listen at {address}: {}; {}", plain(.reason), remedy(.reason))]
     Listen {
@@ -45,6 +79,29 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
+    /// The directory for the state of Terraform cannot be used.
+    #[error(
+        "cannot keep states in '{}': {}; choose a directory that this user may write to",
+        .folder.display(),
+        plain(.reason)
+    )]
+    Folder {
+        /// The directory.
+        folder: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+}
+
+/// Why a node goes on with tokens or certificates that it has read before.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 fn remedy(reason: &io::Error) -> &'static str {
@@ -72,7 +129,12 @@ fn remedy(reason: &io::Error) -> &'static str {
 /// ```
 pub struct Node {
     pub(crate) engine: Arc<Engine>,
+    gateway: Gateway,
+    pub(crate) protection: Protection,
     address: SocketAddr,
+    http: Option<http::Serving>,
+    socket: Option<PathBuf>,
+    resp: Option<resp::Serving>,
     opened: Option<Opened>,
     calls: Arc<Calls>,
     tasks: Vec<JoinHandle<()>>,
@@ -121,11 +183,16 @@ impl Node {
         let address = listener
             .local_addr()
             .map_err(|reason| StartError::Listen { address: listen(), reason })?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
+        let protection = Protection::new(&config.security)?;
+        let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {
             // The system has chosen a port: the others have to know which.
             settings.member.address = address.to_string();
         }
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls::new(Arc::clone(&protection.dialer)));
         calls.addresses.learn(settings.roster.iter().map(place));
         let me = settings.member.name.clone();
         let mut members: Vec<String> = settings.roster.iter().map(|it| it.name.clone()).collect();
@@ -136,14 +203,40 @@ impl Node {
         }
         let Config { turns, most_locks, drain, .. } = config;
         let limits = Limits { turns, most_locks, drain };
-        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits);
+        let audit = Audit::open(&config.audit, &me).map_err(|reason| {
+            let path = config.audit.file.clone().unwrap_or_default();
+            StartError::Audit { path, reason }
+        })?;
+        let (engine, asked) = Engine::new(settings, &config.group, incarnation(), limits, audit);
         #[cfg(feature = "mutants")]
         engine.break_rule();
         let engine = Arc::new(engine);
-        let transport = Transport { engine: Arc::clone(&engine), calls: Arc::clone(&calls) };
-        let server = Arc::new(Server::new(Arc::clone(&engine)));
+        let transport = Transport {
+            engine: Arc::clone(&engine),
+            calls: Arc::clone(&calls),
+            acceptor: protection.acceptor.clone(),
+            dialer: Arc::clone(&protection.dialer),
+        };
+        let access = Arc::clone(&protection.acceptor.access);
+        let gateway = Gateway::new(Arc::clone(&engine));
+        let server =
+            Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
+        let api = http::Api::new(&engine, &gateway, &access, server.quota());
+        let http = http::Serving::start(&config, api, &protection.acceptor).await?;
+        let shared = resp::Shared::new(
+            Arc::clone(&engine),
+            gateway.clone(),
+            Arc::clone(&access),
+            config.resp.park,
+        );
+        let resp = resp::Serving::start(&config, shared, server.quota()).await?;
         // Before the registry is opened: the others may have to be heard for that.
-        let mut tasks = vec![tokio::spawn(transport.clone().answer(listener, server))];
+        let answering = transport.clone().answer(listener, Arc::clone(&server));
+        let mut tasks = vec![tokio::spawn(answering)];
+        let socket_path = socket.as_ref().map(|socket| socket.path().to_path_buf());
+        if let Some(socket) = socket {
+            tasks.push(tokio::spawn(transport.clone().answer_users(socket, server)));
+        }
         let opened = match registry {
             Some(registry) => Ok(Opened::of(registry)),
             None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
@@ -169,14 +262,47 @@ impl Node {
         }
         tasks.push(tokio::spawn(transport.keep_links()));
         tasks.push(tokio::spawn(run_timers(its())));
+        tasks.push(tokio::spawn(changes::pass_on(its())));
         tasks.push(tokio::spawn(remind(its())));
         engine.begin();
-        Ok(Node { engine, address, opened: Some(opened), calls, tasks })
+        Ok(Node {
+            engine,
+            gateway,
+            protection,
+            address,
+            socket: socket_path,
+            http,
+            resp,
+            opened: Some(opened),
+            calls,
+            tasks,
+        })
     }
 
     /// Where the node listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where HTTP is served, if it is.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(|http| http.address)
+    }
+
+    /// Where users of this machine find the node, as a Unix socket, if it has one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// Reads the tokens and certificates again. What cannot be read stays as it was; the error says why.
+    /// Connections go on, but those of tokens that are not there any more.
+    pub fn reload(&self) -> Result<(), ReloadError> {
+        self.protection.reload()
+    }
+
+    /// Where the Redis protocol is served, if it is.
+    pub fn resp_address(&self) -> Option<SocketAddr> {
+        self.resp.as_ref().map(|resp| resp.address)
     }
 
     /// Waits until the node is in its group. Before that it grants nothing: requests wait.
@@ -199,6 +325,12 @@ impl Node {
         Request::new(&self.engine, Names::One(name)).permits(permits)
     }
 
+    /// What interfaces ask the node for.
+    #[allow(dead_code, reason = "its users are the interfaces")]
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
     /// How the node and its links are doing.
     pub fn status(&self) -> Status {
         self.engine.status()
@@ -207,7 +339,7 @@ impl Node {
     /// A page of who holds and who waits.
     pub async fn locks(&self, query: Query) -> Page {
         // It is answered for as long as the node lives.
-        self.engine.list(query).await.unwrap_or_default()
+        self.gateway.page(query).await.unwrap_or_default()
     }
 
     /// Leaves the group in order, for this run: nothing is granted here any more, whoever is inside may
@@ -248,6 +380,13 @@ impl Node {
         }
     }
 
+    /// Opens the audit log anew, by its name: whoever rotates logs has moved the file away.
+    pub fn reopen_logs(&self) {
+        if let Some(audit) = self.engine.audit() {
+            audit.reopen();
+        }
+    }
+
     /// Stops the node: it leaves its group in order, and gives its directory back.
     pub fn stop(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(self.stop_here())
@@ -265,6 +404,10 @@ impl Node {
         };
         // Whoever does not listen will find out.
         let _ = tokio::time::timeout(FAREWELL, all_told).await;
+        if let Some(http) = self.http.take() {
+            http.stop().await;
+        }
+        drop(self.resp.take());
         for task in tasks {
             task.abort();
             // It has been told to end; how it ends does not matter.
@@ -274,6 +417,52 @@ impl Node {
         if let Some(Opened { embedded: Some(embedded), .. }) = self.opened.take() {
             embedded.close().await;
         }
+        changes::pass_on_now(&self.engine);
+        let engine = Arc::clone(&self.engine);
+        let written = tokio::task::spawn_blocking(move || {
+            if let Some(audit) = engine.audit() {
+                audit.finish();
+            }
+        });
+        // A disk that does not answer must not keep a node from ending.
+        let _ = tokio::time::timeout(FAREWELL, written).await;
+    }
+}
+
+/// What protects a node.
+pub(crate) struct Protection {
+    pub(crate) acceptor: Acceptor,
+    dialer: Arc<Dialer>,
+}
+
+impl Protection {
+    fn new(config: &SecurityConfig) -> Result<Self, StartError> {
+        let access = Arc::new(Access::new(config)?);
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?.map(Arc::new);
+        let dialer = Arc::new(Dialer::new(config.own_token.as_deref(), tls.clone())?);
+        Ok(Protection { acceptor: Acceptor::new(access, tls), dialer })
+    }
+
+    /// All of it, whatever becomes of a part.
+    fn reload(&self) -> Result<(), ReloadError> {
+        let tokens = self.acceptor.access.reload();
+        let tls = self.acceptor.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
+        let own = self.dialer.reload();
+        tokens?;
+        tls?;
+        Ok(own?)
+    }
+}
+
+/// The socket for users of this machine, if there is to be one.
+fn user_socket(config: &SecurityConfig) -> Result<Option<Socket>, SocketError> {
+    let Some(path) = &config.socket else { return Ok(None) };
+    match Socket::bind(path) {
+        Err(error) if config.may_lack_socket => {
+            tracing::warn!(%error, "goes on without a socket for users of this machine");
+            Ok(None)
+        }
+        bound => bound.map(Some),
     }
 }
 

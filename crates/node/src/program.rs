@@ -280,7 +280,9 @@ impl Guard {
     }
 
     /// Returns when the locks are no longer held although they were not released: the node has
-    /// stopped, or has lost its lease, or the group goes on without it.
+    /// stopped, or has lost its lease, or the group goes on without it, or somebody has released them by
+    /// force. In that last case nobody else is let in before the guard is dropped, or the time is over that
+    /// [`valid_until`](Self::valid_until) said last.
     pub async fn lost(&self) {
         self.engine.lost(|| self.is_lost()).await;
     }
@@ -289,7 +291,9 @@ impl Guard {
         self.engine.is_stopped()
             || match self.hold {
                 Hold::Simple(place, _) => {
-                    !self.engine.is_inside(place) || self.engine.exclusion(place).is_some()
+                    !self.engine.is_inside(place)
+                        || self.engine.is_forced(place)
+                        || self.engine.exclusion(place).is_some()
                 }
                 Hold::Known(id, _) => self.engine.is_lost(id),
             }
@@ -309,7 +313,10 @@ impl Drop for Guard {
             return;
         }
         match self.hold {
-            Hold::Simple(place, _) => self.engine.release(place),
+            Hold::Simple(place, _) => {
+                self.engine.release(place);
+                self.engine.forget_forced(place);
+            }
             Hold::Known(id, _) => self.engine.release_program(id),
         }
         if self.engine.is_stopped() {

@@ -5,28 +5,33 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, VERSION};
+use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, Proof, VERSION};
+use catraca_client::stream::Stream;
+use catraca_client::tls;
 use catraca_group::{Entry, MOST_MEMBERS, Run};
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
+use crate::acceptor::{AcceptError, Acceptor};
+use crate::access::{Certificate, Origin};
+use crate::dialer::Dialer;
 use crate::engine::{Engine, Peers};
 use crate::link::{Link, LinkError, Resumption};
 use crate::mutex::hold;
 use crate::native::Server;
 use crate::registry::Calls;
 use crate::repeats::Repeats;
+use crate::socket::Socket;
+use crate::wire::{self, WireReader};
 
 /// A handshake takes no longer.
 pub(crate) const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
@@ -87,6 +92,10 @@ pub(crate) struct Transport {
     pub(crate) engine: Arc<Engine>,
     /// Who answers what other members ask of the registry here.
     pub(crate) calls: Arc<Calls>,
+    /// How connections are taken.
+    pub(crate) acceptor: Acceptor,
+    /// How other members are called.
+    pub(crate) dialer: Arc<Dialer>,
 }
 
 /// A task that ends with this.
@@ -114,7 +123,7 @@ impl Transport {
                     let told = Arc::clone(&told);
                     calls.spawn(async move {
                         if let Err(error) = transport.receive(stream, from, &server).await {
-                            turned_away(from, error.to_string(), &told);
+                            turned_away(from.ip(), error.to_string(), &told);
                         }
                     });
                 }
@@ -127,16 +136,85 @@ impl Transport {
         }
     }
 
+    /// Answers every call of users of this machine.
+    pub(crate) async fn answer_users(self, listener: Socket, server: Arc<Server>) {
+        let told = Arc::default();
+        let mut calls = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = calls.join_next() => continue,
+            };
+            let (stream, origin) = match accepted.and_then(|it| self.acceptor.accept_unix(it)) {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "a call could not be taken");
+                    tokio::time::sleep(LONGEST_PAUSE).await;
+                    continue;
+                }
+            };
+            let (transport, server) = (self.clone(), Arc::clone(&server));
+            let told = Arc::clone(&told);
+            calls.spawn(async move {
+                // All of them are this machine, and have places of their own beside those over TCP.
+                let from = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+                if let Err(error) = transport.hear(stream, from, origin, &server).await {
+                    turned_away(from, error.to_string(), &told);
+                }
+            });
+        }
+    }
+
     async fn receive(
         &self,
-        mut stream: TcpStream,
+        stream: TcpStream,
         from: SocketAddr,
         server: &Server,
     ) -> Result<(), HandshakeError> {
         prepare(&stream)?;
+        match self.acceptor.accept(stream, from).await {
+            Ok((stream, origin)) => self.hear(stream, from.ip(), origin, server).await,
+            Err(AcceptError::Plain(stream)) => self.turn_plain_away(Stream::Tcp(stream)).await,
+            Err(error) => Err(HandshakeError::Refused(error.to_string())),
+        }
+    }
+
+    /// Tells whoever does not speak TLS that it has to.
+    async fn turn_plain_away(&self, mut stream: Stream) -> Result<(), HandshakeError> {
         let hello: Hello = in_time(async {
             handshake::hear_magic(&mut stream).await?;
             handshake::hear(&mut stream).await
+        })
+        .await?;
+        let why =
+            "this node speaks TLS only: whoever calls has to be told which authority to trust";
+        match hello.caller {
+            Caller::Client => {
+                handshake::say(&mut stream, &Greeting::Refused(why.to_string())).await?;
+            }
+            Caller::Member(_) => {
+                handshake::say(&mut stream, &MemberAnswer::Refused(why.to_string())).await?;
+            }
+            Caller::Registry => {}
+        }
+        Err(HandshakeError::Refused("whoever calls does not speak TLS".to_string()))
+    }
+
+    async fn hear(
+        &self,
+        mut stream: Stream,
+        from: IpAddr,
+        origin: Origin,
+        server: &Server,
+    ) -> Result<(), HandshakeError> {
+        let (hello, proof): (Hello, Proof) = in_time(async {
+            handshake::hear_magic(&mut stream).await?;
+            let hello: Hello = handshake::hear(&mut stream).await?;
+            // Another version may say something else after its hello.
+            let is_ours = hello.version == VERSION;
+            let proof =
+                if is_ours { handshake::hear(&mut stream).await? } else { Proof::default() };
+            Ok((hello, proof))
         })
         .await?;
         let speaks = hello.version;
@@ -146,19 +224,34 @@ impl Transport {
             )
         });
         match hello.caller {
-            Caller::Client => self.receive_client(stream, from, other_version, server).await,
+            Caller::Client => match other_version {
+                None => self.receive_client(stream, from, (proof, origin), server).await,
+                Some(why) => {
+                    handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
+                    Err(HandshakeError::Refused(why))
+                }
+            },
             Caller::Member(introduction) => {
                 if let Some(why) = other_version {
                     handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
                     return Err(HandshakeError::Refused(why));
                 }
+                let access = &self.acceptor.access;
+                if let Err(why) = access.admit_member(proof.token.as_deref(), &origin) {
+                    let refused = MemberAnswer::Refused(why.to_string());
+                    handshake::say(&mut stream, &refused).await?;
+                    return Err(HandshakeError::Denied(why.to_string()));
+                }
                 let introduction = frame::read(&introduction)?;
-                self.receive_member(stream, introduction).await
+                self.receive_member(stream, introduction, &origin).await
             }
             Caller::Registry => match other_version {
                 // Whoever speaks another version gets no reply, and says so there.
                 Some(why) => Err(HandshakeError::Refused(why)),
                 None => {
+                    let access = &self.acceptor.access;
+                    let admitted = access.admit_member(proof.token.as_deref(), &origin);
+                    admitted.map_err(|why| HandshakeError::Denied(why.to_string()))?;
                     if let Err(error) = self.calls.answer(stream).await {
                         tracing::debug!(%from, %error, "a member asks the registry no more");
                     }
@@ -170,36 +263,39 @@ impl Transport {
 
     async fn receive_client(
         &self,
-        mut stream: TcpStream,
-        from: SocketAddr,
-        other_version: Option<String>,
+        mut stream: Stream,
+        from: IpAddr,
+        (proof, origin): (Proof, Origin),
         server: &Server,
     ) -> Result<(), HandshakeError> {
-        let full = || "this node has too many connections; close some, or try again".to_string();
-        let place = match other_version {
-            Some(why) => Err(why),
-            None => server.enter(from.ip()).ok_or_else(full),
-        };
-        let place = match place {
-            Ok(place) => place,
+        let identity = match self.acceptor.access.identify(proof.token.as_deref(), &origin) {
+            Ok(identity) => identity,
             Err(why) => {
-                handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
-                return Err(HandshakeError::Refused(why));
+                handshake::say(&mut stream, &Greeting::Denied(why.to_string())).await?;
+                return Err(HandshakeError::Denied(why.to_string()));
             }
+        };
+        let Some(place) = server.enter(from) else {
+            let why = "this node has too many connections; close some, or try again".to_string();
+            handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
+            return Err(HandshakeError::Refused(why));
         };
         let welcome = Greeting::Welcome { incarnation: self.engine.incarnation };
         handshake::say(&mut stream, &welcome).await?;
         let (reader, writer) = stream.into_split();
-        server.serve(reader, writer, Some(place)).await;
+        server.serve(identity, reader, writer, Some(place)).await;
         Ok(())
     }
 
     async fn receive_member(
         &self,
-        mut stream: TcpStream,
+        mut stream: Stream,
         introduction: Introduction,
+        origin: &Origin,
     ) -> Result<(), HandshakeError> {
-        if let Err(why) = self.check(&introduction) {
+        let checked =
+            is_certified(&introduction.from, origin).and_then(|()| self.check(&introduction));
+        if let Err(why) = checked {
             handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
             let from = &introduction.from;
             return Err(HandshakeError::Refused(format!("'{from}' is refused: {why}")));
@@ -330,9 +426,8 @@ impl Transport {
         own: &Run,
         link: &Link,
         address: &str,
-    ) -> Result<(TcpStream, MemberAnswer), HandshakeError> {
-        let mut stream = TcpStream::connect(address).await?;
-        prepare(&stream)?;
+    ) -> Result<(Stream, MemberAnswer), HandshakeError> {
+        let mut stream = self.dialer.connect(&link.run.name, address).await?;
         let Resumption { id, is_resumed, received } = link.call(fresh_id());
         let introduction = Introduction {
             group: self.engine.group.clone(),
@@ -343,15 +438,16 @@ impl Transport {
             received,
         };
         let introduction = frame::encode(&introduction)?;
-        handshake::greet(&mut stream, Caller::Member(introduction)).await?;
-        let answer = handshake::hear(&mut stream).await?;
+        let proof = self.dialer.proof();
+        handshake::greet(&mut stream, Caller::Member(introduction), &proof).await?;
+        let answer = handshake::hear(&mut stream).await.map_err(tell_why)?;
         Ok((stream, answer))
     }
 
     /// Uses a connection until it breaks, or the link is not wanted any more.
-    async fn converse(&self, link: &Arc<Link>, stream: TcpStream, received: u64) {
+    async fn converse(&self, link: &Arc<Link>, stream: Stream, received: u64) {
         let member = &link.run;
-        let (reader, writer) = stream.into_split();
+        let Some((reader, writer)) = wire::split(stream) else { return };
         let number = match link.connect(Arc::new(writer), received) {
             Ok(number) => number,
             Err(error) => {
@@ -374,10 +470,10 @@ impl Transport {
         broken.because(why);
     }
 
-    async fn read(&self, link: &Link, number: u64, mut reader: OwnedReadHalf) -> io::Result<()> {
+    async fn read(&self, link: &Link, number: u64, mut reader: WireReader) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
-            if reader.read_buf(&mut bytes).await? == 0 {
+            if reader.read(&mut bytes).await? == 0 {
                 return Ok(());
             }
             let (taken, after) = self.engine.take_in(link, number, &bytes);
@@ -415,6 +511,28 @@ impl Drop for Broken<'_> {
     }
 }
 
+/// Whether the caller's certificate, if it has shown one, is that of the member it says it is.
+fn is_certified(from: &Run, origin: &Origin) -> Result<(), String> {
+    match origin {
+        Origin::Certificate(Certificate { names, .. }) if !names.contains(&from.name) => {
+            let whose = names.join("', '");
+            Err(format!("its certificate is that of '{whose}', not of member '{from}'"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// An error of TLS in words that say what to do.
+fn tell_why(error: HandshakeError) -> HandshakeError {
+    match error {
+        HandshakeError::Io(error) => match tls::complaint(&error) {
+            Some(why) => HandshakeError::Refused(why),
+            None => HandshakeError::Io(error),
+        },
+        other => other,
+    }
+}
+
 /// A name for a link that no other has had.
 fn fresh_id() -> u64 {
     std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8)
@@ -436,9 +554,9 @@ async fn let_others_run() {
 
 /// Tells the operator who was turned away. Members try again every second: the same reason from the
 /// same machine is told only once, but to those who want to know everything.
-fn turned_away(from: SocketAddr, why: String, told: &Mutex<Repeats<(IpAddr, String)>>) {
+fn turned_away(from: IpAddr, why: String, told: &Mutex<Repeats<(IpAddr, String)>>) {
     let mut told = hold(told);
-    if told.is_news((from.ip(), why.clone())) {
+    if told.is_news((from, why.clone())) {
         tracing::warn!(%from, %why, "a call was not answered");
     } else {
         tracing::debug!(%from, %why, "a call was not answered again");

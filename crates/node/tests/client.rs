@@ -218,7 +218,7 @@ async fn times_that_cannot_be_are_refused_and_long_waits_do_no_harm() {
     for ttl in [Duration::MAX, Duration::from_secs(86_401), Duration::from_millis(99)] {
         let refused = connect(&node).await.open_session(Who::default(), Some(ttl)).await;
         match refused {
-            Err(ClientError::Refused(why)) => assert_eq!(why, Refusal::Ttl(ttl)),
+            Err(ClientError::Refused(why)) => assert!(matches!(why, Refusal::Ttl { .. })),
             other => panic!("{other:?}"),
         }
     }

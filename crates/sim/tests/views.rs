@@ -63,6 +63,26 @@ fn semaphores_and_sets_survive() {
     holds(&ordered, 0..60);
 }
 
+#[test]
+fn holds_that_are_ended_by_force_are_given_to_nobody_too_early() {
+    let forced = |setup: Setup| Setup { forces: 40, ..setup };
+    holds(&forced(Setup::new("naimi-trehel", 3)), 0..200);
+    holds(&forced(Setup::new("naimi-trehel", 1)), 0..40);
+    holds(&forced(Setup::new("maekawa", 3)), 0..40);
+    let semaphores = Setup { permits: 2, locks: 1, ..Setup::new("raymond-k", 3) };
+    holds(&forced(semaphores), 0..40);
+    let sets = Setup { locks: 4, claim: 2, ..Setup::new("bouabdallah-laforest", 3) };
+    holds(&forced(sets), 0..40);
+    holds(&forced(durable("naimi-trehel", 3)), 0..40);
+}
+
+#[test]
+fn clients_that_go_on_although_their_holds_are_ended_by_force_are_noticed() {
+    let setup = Setup { forces: 40, deaf: true, ..Setup::new("naimi-trehel", 3) };
+    let is_noticed = |seed| run(&setup, seed).violation.is_some();
+    assert!((0..40).any(is_noticed), "nobody is let in too early: nothing was ended by force");
+}
+
 /// Half of the clients want durable holds.
 fn durable(algorithm: &str, members: usize) -> Setup {
     let setup = Setup::new(algorithm, members);

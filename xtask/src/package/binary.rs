@@ -44,7 +44,8 @@ impl Binary {
         let path = path
             .canonicalize()
             .with_context(|| format!("there is no binary at {}", path.display()))?;
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes =
+            std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let machine = machine(&bytes)
             .with_context(|| format!("{} is no program for a known machine", path.display()))?;
         let libraries = libraries(&path)?;
@@ -55,6 +56,12 @@ impl Binary {
             bail!("{} is '{told}' and not '{expected}'", binary.path.display());
         }
         Ok(binary)
+    }
+
+    /// One that is packed and never run.
+    #[cfg(test)]
+    pub(super) fn for_tests(bytes: Vec<u8>) -> Self {
+        Binary { path: PathBuf::new(), bytes, machine: "x86_64", libraries: Vec::new() }
     }
 
     /// What it prints.
@@ -99,11 +106,14 @@ impl Binary {
 
 /// Why no static binary can be built, if so.
 fn no_musl(target: &str) -> Result<Option<String>> {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).current_dir(shell::root()).output();
+    let output =
+        Command::new("rustc").args(["--print", "sysroot"]).current_dir(shell::root()).output();
     let output = output.context("cannot run rustc")?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     if !sysroot.join("lib/rustlib").join(target).is_dir() {
-        return Ok(Some(format!("the target {target} is not installed ('rustup target add {target}')")));
+        return Ok(Some(format!(
+            "the target {target} is not installed ('rustup target add {target}')"
+        )));
     }
     if !shell::succeeds("musl-gcc --version") {
         return Ok(Some("musl-gcc is not there (Debian's package musl-tools)".to_string()));

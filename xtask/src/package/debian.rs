@@ -47,7 +47,11 @@ fn data(binary: &Binary, shared: &Tree) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.file("usr/bin/catraca", 0o755, binary.bytes.clone());
     tree.merge("usr", shared);
-    tree.file("usr/lib/systemd/system/catraca.service", 0o644, source("packaging/catraca.service")?);
+    tree.file(
+        "usr/lib/systemd/system/catraca.service",
+        0o644,
+        source("packaging/catraca.service")?,
+    );
     tree.file("etc/catraca/catraca.toml", 0o644, source("packaging/catraca.toml")?);
     let documents = "usr/share/doc/catraca";
     tree.file(&format!("{documents}/copyright"), 0o644, copyright()?);

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use catraca_client::{Connection, DEFAULT_ADDRESS, Status};
+use catraca_client::{Connection, Status};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::{UNSERVED, block_on};
-use crate::value::at_node;
 
 /// Takes a member out of its group for ever, in order: its node grants nothing any more, whoever holds
 /// locks there may finish (--drain of the node), the others go on at once, and the node stops.
@@ -18,15 +18,14 @@ use crate::value::at_node;
 pub(crate) struct Arguments {
     /// The member; the one that is asked, unless said otherwise.
     member: Option<String>,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let mut connection = Connection::open_any(&self.node).await?;
+            let mut connection = Connection::open_any(self.nodes.nodes()?).await?;
             let status = connection.status().await?;
             let name = self.member.unwrap_or_else(|| status.node.clone());
             if status.members.iter().filter(|member| member.is_in_view).count() == 1 {
@@ -35,7 +34,9 @@ impl Arguments {
                 ));
             }
             if name != status.node {
-                connection = Connection::open_any(&[address(&status, &name)?]).await?;
+                let mut nodes = self.nodes.nodes()?;
+                nodes.addresses = vec![address(&status, &name)?];
+                connection = Connection::open_any(nodes).await?;
             }
             if let Err(why) = connection.leave().await? {
                 return Err(Failure::Own(UNSERVED, Some(why)));

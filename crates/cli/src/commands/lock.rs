@@ -13,16 +13,17 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use catraca_client::{DEFAULT_ADDRESS, LockName, clock};
+use catraca_client::{LockName, clock};
 use catraca_group::{MOST_NAMES, MOST_PERMITS};
 
 use self::ending::Ending;
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::service::{block_on, of_system};
 use crate::signals::Signals;
-use crate::value::{at_node, seconds};
+use crate::value::seconds;
 
 /// Runs a command while holding locks, or holds them until Ctrl-C.
 ///
@@ -65,9 +66,9 @@ pub(crate) struct Arguments {
     hold: bool,
     /// Take the locks for their owner and leave: they stay held, whatever is restarted, until 'catraca
     /// unlock' releases them. Prints the hold's id and its fences.
-    #[arg(long, requires = "owner", conflicts_with_all = ["command", "hold", "ttl", "label"])]
+    #[arg(long, conflicts_with_all = ["command", "hold", "ttl", "label"])]
     durable: bool,
-    /// Who a durable hold belongs to.
+    /// Who a durable hold belongs to; by default whoever the token or the certificate names.
     #[arg(long, value_name = "TEXT", requires = "durable")]
     owner: Option<String>,
     /// What others should know of a durable hold.
@@ -77,9 +78,8 @@ pub(crate) struct Arguments {
     /// run again after they were cut off.
     #[arg(long, value_name = "TEXT", requires = "durable")]
     request: Option<String>,
-    /// The nodes to ask: the first that serves, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
     /// What lists of locks call this client: the user and the command, unless said otherwise.
     #[arg(long)]
     label: Option<String>,

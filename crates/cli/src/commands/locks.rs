@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catraca_client::{Connection, DEFAULT_ADDRESS, DurableLine, Line, LineKey, Pages, Query};
+use catraca_client::{Connection, DurableLine, Line, LineKey, Pages, Query};
 use serde_json::json;
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::nodes::NodeArguments;
 use crate::output::{Stdout, terminal_width};
 use crate::screen::Screen;
 use crate::service::block_on;
 use crate::table::{Align, Table, counted, lasting};
-use crate::value::at_node;
 
 /// Lists who holds and who waits, in the whole group.
 ///
@@ -29,9 +29,8 @@ pub(crate) struct Arguments {
     /// Look again every second, until Ctrl-C.
     #[arg(short, long)]
     watch: bool,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -82,7 +81,7 @@ impl Arguments {
     }
 
     async fn pages(&self) -> Result<Pages, Failure> {
-        let connection = Connection::open_any(&self.node).await?;
+        let connection = Connection::open_any(self.nodes.nodes()?).await?;
         let query = Query { whole_group: true, limit: u32::MAX, ..Query::default() };
         Ok(Pages::new(connection, query))
     }

@@ -2,16 +2,16 @@
 
 use std::io::Write;
 
+use catraca_client::Connection;
 use catraca_client::protocol::RosterChange;
-use catraca_client::{Connection, DEFAULT_ADDRESS};
 use catraca_node::Config;
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::{UNSERVED, block_on};
 use crate::table::{Align, Table};
-use crate::value::at_node;
 
 /// Shows and changes who belongs to the group.
 ///
@@ -20,9 +20,8 @@ use crate::value::at_node;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, global = true, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 #[derive(clap::Subcommand)]
@@ -56,7 +55,7 @@ impl Arguments {
             Action::Remove { member } => Some(RosterChange::Remove(member.clone())),
         };
         block_on(async {
-            let mut connection = Connection::open_any(&self.node).await?;
+            let mut connection = Connection::open_any(self.nodes.nodes()?).await?;
             match change {
                 None => list(&mut connection).await,
                 Some(change) => match connection.change_roster(change).await? {

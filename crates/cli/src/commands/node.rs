@@ -1,5 +1,10 @@
 //! `catraca node`: a member of a group that grants locks.
 
+mod http;
+mod operations;
+mod resp;
+mod security;
+
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,13 +12,16 @@ use std::time::Duration;
 
 use catraca_algorithms::SpecError;
 use catraca_client::protocol::Description;
-use catraca_client::{Connection, DEFAULT_ADDRESS, Member};
+use catraca_client::{Connection, DEFAULT_ADDRESS, Member, Nodes};
 use catraca_node::{
     Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
 };
 use nix::sys::signal::Signal;
 use tracing::Level;
 
+use self::http::HttpArguments;
+use self::resp::RespArguments;
+use self::security::SecurityArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
@@ -28,8 +36,9 @@ use crate::value::{at_node, duration};
 ///
 /// Without arguments it is a group of one, for this machine. A group is described by a file that all
 /// members can share, or by --name and --members. It runs until Ctrl-C, SIGTERM, or the end of its
-/// terminal (SIGHUP), which all stop it in an orderly way: the exit code is 0. SIGUSR1 makes it log
-/// how it is doing. Where it listens goes to standard output, everything after that to standard
+/// terminal, which all stop it in an orderly way: the exit code is 0. SIGHUP makes it read its tokens
+/// and certificates again; at a terminal, and without such files, it is the end of the terminal.
+/// SIGUSR1 makes it log how it is doing. Where it listens goes to standard output, everything after that to standard
 /// error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -73,6 +82,14 @@ pub(crate) struct Arguments {
     /// The algorithm that guards all names; 'catraca algorithms' lists them.
     #[arg(long, value_name = "NAME")]
     algorithm: Option<String>,
+    #[command(flatten)]
+    http: HttpArguments,
+    #[command(flatten)]
+    operations: operations::Arguments,
+    #[command(flatten)]
+    security: SecurityArguments,
+    #[command(flatten)]
+    resp: RespArguments,
     /// Tell more.
     #[arg(short, long)]
     verbose: bool,
@@ -93,7 +110,8 @@ Examples:
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
-        log::install(if self.verbose { Level::DEBUG } else { Level::INFO });
+        let level = if self.verbose { Level::DEBUG } else { Level::INFO };
+        log::install(level, self.operations.log_format);
         if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
@@ -136,7 +154,11 @@ impl Arguments {
         }
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
+        self.http.add_to(&mut config.http);
+        self.resp.add_to(&mut config.resp);
         config.registry = self.registry_place(&config)?;
+        config.audit = self.operations.audit(config.audit);
+        self.security.apply(&mut config)?;
         match config.check() {
             Err(ConfigError::Namespace { error, .. }) if self.algorithm.is_some() => {
                 Err(error.into())
@@ -159,7 +181,8 @@ impl Arguments {
 
     /// One more member of a group that is there already.
     fn joining(&self) -> Result<Config, Failure> {
-        let description = block_on(async { describe(&self.join).await })?;
+        let nodes = self.security.to_join(&self.join)?;
+        let description = block_on(async { describe(&nodes).await })?;
         let Description { group, mut members, namespaces, lease } = description;
         let (name, listen) = (self.name.clone().unwrap_or_default(), self.listen.clone());
         if !members.iter().any(|member| member.name == name) {
@@ -185,7 +208,7 @@ impl Arguments {
 }
 
 /// Asks until one of the nodes says what their group is.
-async fn describe(nodes: &[String]) -> Result<Description, Failure> {
+async fn describe(nodes: &Nodes) -> Result<Description, Failure> {
     let mut told = false;
     loop {
         let error = match Connection::open_any(nodes).await {
@@ -205,7 +228,7 @@ async fn describe(nodes: &[String]) -> Result<Description, Failure> {
 }
 
 /// Where programs of this user keep their data, by the XDG rules; a service has a place of its own.
-fn usual_directory() -> Result<PathBuf, Failure> {
+pub(super) fn usual_directory() -> Result<PathBuf, Failure> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
     if std::env::var_os("USER").is_some_and(|user| user == SERVICE_USER) {
         return Ok(PathBuf::from("/var/lib/catraca"));
@@ -252,12 +275,17 @@ async fn serve(config: Config) -> Outcome {
     let (name, group) = (config.name.clone(), config.group.clone());
     let (members, drain) = (config.members.len(), config.drain);
     let mut manager = Manager::of_environment();
+    let reloads = security::reloads(&config.security);
     let node = Node::start(config).await.map_err(|error| match error {
+        StartError::Insecure(_)
+        | StartError::Tokens(_)
+        | StartError::Tls(_)
+        | StartError::Socket(_) => security::of_start(&error),
         StartError::Config(error) => of_config(error),
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
         error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, node.address())?;
+    greet(&name, &group, members, &node)?;
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
@@ -272,6 +300,10 @@ async fn serve(config: Config) -> Outcome {
         };
         match signal {
             Signal::SIGUSR1 => tell(&node.status()),
+            Signal::SIGHUP if reloads => {
+                manager.reloading();
+                reload(&node);
+            }
             // It has no meaning here, but must not end a node.
             Signal::SIGUSR2 => {}
             which => {
@@ -290,9 +322,18 @@ async fn serve(config: Config) -> Outcome {
             () = manager.is_due() => manager.alive(),
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+                Signal::SIGHUP if reloads => {}
                 _ => hurry.hurry(),
             }
         }
+    }
+}
+
+/// Reads tokens and certificates again.
+fn reload(node: &Node) {
+    match node.reload() {
+        Ok(()) => tracing::info!("tokens and certificates were read again"),
+        Err(why) => tracing::error!(%why, "goes on with what it has read before"),
     }
 }
 
@@ -303,7 +344,8 @@ fn tell(status: &Status) {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcome {
+fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
+    let address = node.address();
     let here = from_here(address).to_string();
     let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
     let what = match members {
@@ -316,6 +358,13 @@ fn greet(name: &str, group: &str, members: usize, address: SocketAddr) -> Outcom
     writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
     writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
+    if let Some(http) = node.http_address() {
+        writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+    }
+    if let Some(resp) = node.resp_address() {
+        let (host, port) = (from_here(resp).ip(), resp.port());
+        writeln!(out, "  redis-cli -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
+    }
     out.flush()?;
     Ok(())
 }

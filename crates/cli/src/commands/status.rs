@@ -4,16 +4,15 @@ use std::io::Write;
 use std::time::Duration;
 
 use catraca_client::{
-    Connection, DEFAULT_ADDRESS, DetectorStatus, LinkStatus, PastView, Readiness, RegistryStatus,
-    Status,
+    Connection, DetectorStatus, LinkStatus, PastView, Readiness, RegistryStatus, Status,
 };
 use serde_json::json;
 
 use crate::Outcome;
+use crate::nodes::NodeArguments;
 use crate::output::{Stdout, terminal_width};
 use crate::service::{block_on, ends_with};
 use crate::table::{Align, Table, grouped, lasting};
-use crate::value::at_node;
 
 /// Tells how a node is doing: members, links, algorithms, counters.
 #[derive(clap::Args)]
@@ -22,9 +21,8 @@ pub(crate) struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -41,7 +39,7 @@ const USELESS: u8 = 4;
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let status = Connection::open_any(&self.node).await?.status().await?;
+            let status = Connection::open_any(self.nodes.nodes()?).await?.status().await?;
             let mut out = Stdout::lock();
             if self.json {
                 writeln!(out, "{:#}", status_json(&status))?;

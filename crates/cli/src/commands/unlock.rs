@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use catraca_client::{ClientError, DEFAULT_ADDRESS, HoldId, Refusal, Target, Unlock, unlock};
+use catraca_client::{ClientError, HoldId, Refusal, Target, Unlock, unlock};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::block_on;
-use crate::value::at_node;
 
 /// Releases a durable hold: by one of its names, or by its id.
 ///
@@ -19,15 +19,14 @@ pub(crate) struct Arguments {
     /// One of the hold's locks, or its id.
     #[arg(value_name = "NAME|ID")]
     target: String,
-    /// Who says so: the owner of the hold.
-    #[arg(long, value_name = "TEXT", required_unless_present = "force")]
+    /// Who says so, the owner of the hold; by default whoever the token or the certificate names.
+    #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
     /// Release it whoever it belongs to. With an owner, only that one's.
     #[arg(long)]
     force: bool,
-    /// The nodes to ask: the first that serves, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -51,9 +50,12 @@ impl Arguments {
             .then(|| u128::from_str_radix(&self.target, 16).ok().map(HoldId))
             .flatten();
         let target = id.map_or_else(|| Target::Name(self.target.clone()), Target::Id);
-        let owner = self.owner.clone();
+        let owner = match self.force {
+            true => self.owner.clone(),
+            false => Some(self.owner.clone().unwrap_or_default()),
+        };
         block_on(async {
-            match unlock(&self.node, Unlock { target, owner }).await {
+            match unlock(self.nodes.nodes()?, Unlock { target, owner }).await {
                 Ok(hold) => {
                     let mut out = Stdout::lock();
                     let names = hold.map_or(self.target.clone(), |hold| hold.names.join(" "));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{self, Caller, Greeting, Hello};
+use catraca_client::handshake::{self, Caller, Greeting, Hello, Proof};
 use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_client::{Builder, Client, SessionId, Wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -43,6 +43,7 @@ impl Fake {
         handshake::hear_magic(&mut stream).await.unwrap();
         let hello: Hello = handshake::hear(&mut stream).await.unwrap();
         assert_eq!((hello.version, hello.caller), (handshake::VERSION, Caller::Client));
+        let _: Proof = handshake::hear(&mut stream).await.unwrap();
         handshake::say(&mut stream, &Greeting::Welcome { incarnation }).await.unwrap();
         Peer { stream, bytes: Vec::new(), incarnation }
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use super::{Asking, Host, Notice, Output, Phase, Service};
-use crate::driver::{Outcome, Settled, Timer};
+use crate::driver::{Ending, Outcome, Settled, Timer};
 use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request::{Acquire, Origin, Request, RequestId, State};
@@ -105,6 +105,7 @@ impl Service {
                 self.forget_question(id);
                 match origin {
                     Origin::Durable(hold) => self.write_durable(hold, host, out),
+                    Origin::Timed(owner) => self.keep_timed(owner, host, out),
                     _ => out.extend(answer(origin, id, Ok(fences))),
                 }
             }
@@ -206,6 +207,7 @@ impl Service {
             }
             match request.origin {
                 Origin::Durable(hold) => self.refuse_durable(hold, why, out),
+                Origin::Timed(owner) => self.refuse_timed(owner, why, out),
                 origin => out.extend(answer(origin, id, Err(why))),
             }
         }
@@ -220,13 +222,30 @@ impl Service {
 
     /// A request is no more, and everything that it held or awaited is given back.
     pub(super) fn withdraw(&mut self, id: RequestId, host: &mut dyn Host) -> Option<Box<Request>> {
+        self.take_out(id, Ending::Released, host)
+    }
+
+    /// The same, for another reason.
+    pub(super) fn take_out(
+        &mut self,
+        id: RequestId,
+        ending: Ending,
+        host: &mut dyn Host,
+    ) -> Option<Box<Request>> {
+        let is_forced = ending == Ending::Released && self.forced_by(id).is_some();
+        let ending = if is_forced { Ending::Forced } else { ending };
+        if host.is_watched()
+            && let Some(label) = self.label(id)
+        {
+            host.identify(id, label);
+        }
         let request = self.requests.remove(&id)?;
         if let Some(question) = request.question {
             self.questions.remove(&question);
         }
         host.set_timer(Timer::Request(id), None);
         for place in request.places() {
-            host.release(place);
+            host.end(place, ending);
         }
         Some(Box::new(request))
     }
@@ -252,10 +271,11 @@ impl Service {
     }
 }
 
-/// What whoever made a request is told. Of durable holds the registry has to know first.
+/// What whoever made a request is told. Of durable holds the registry has to know first, and of timed holds
+/// there is more to tell.
 fn answer(origin: Origin, id: RequestId, result: Result<Vec<u64>, Refusal>) -> Option<Output> {
     match (origin, result) {
-        (Origin::Durable(_), _) => None,
+        (Origin::Durable(_) | Origin::Timed(_), _) => None,
         (Origin::Program, result) => Some(Output::Settled(id, result)),
         (Origin::Session(owner, request), Ok(fences)) => {
             Some(Output::Notice(owner, Notice::Granted { request, fences }))

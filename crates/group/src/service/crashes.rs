@@ -58,7 +58,7 @@ impl Service {
                 // Groups with a registry do not run a detector.
                 Origin::Durable(_) => {}
                 Origin::Program => out.push(Output::Lost(id)),
-                Origin::Session(owner, _) => {
+                Origin::Session(owner, _) | Origin::Timed(owner) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);
                 }
             }

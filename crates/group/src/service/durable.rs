@@ -20,6 +20,7 @@ use catraca_core::Claim;
 
 use super::unlocking::Unlocking;
 use super::{Host, Output, Service};
+use crate::driver::Ending;
 use crate::durable::{AcquireDurable, DurableHold, DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::{Beat, Membership, beat_key, decode, encode};
@@ -493,7 +494,7 @@ impl Service {
     /// says of it.
     pub(super) fn give_way(&mut self, id: HoldId, host: &mut dyn Host, out: &mut Vec<Output>) {
         let Some(entry) = self.remove_entry(id) else { return };
-        self.withdraw(entry.request, host);
+        self.take_out(entry.request, Ending::Moved, host);
         self.ask_last(entry.askers, entry.record, Refusal::Unsure, out);
     }
 

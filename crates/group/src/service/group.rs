@@ -86,8 +86,12 @@ impl Service {
                 }
                 None => out.push(Output::Anomaly("a detector speaks to a member that has none")),
             },
+            PeerMessage::Ask { number, question: Question::Order(order), .. } => {
+                self.obey_member(member, number, order, host, out);
+            }
             PeerMessage::Ask { number, question, .. } => {
-                out.push(match self.reply(question, host) {
+                let reply = self.reply(question, host, out);
+                out.push(match reply {
                     Some(answer) => Output::Answer(member, number, answer),
                     None => Output::Anomaly("a question came that cannot be asked"),
                 });
@@ -100,7 +104,12 @@ impl Service {
     }
 
     /// The answer to another member's question; nothing if it cannot be asked.
-    fn reply(&self, question: Question, host: &mut dyn Host) -> Option<Answer> {
+    fn reply(
+        &mut self,
+        question: Question,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Option<Answer> {
         match question {
             Question::IsHeld(names) => {
                 let parts = request::parts(&names, 1, &self.view).ok()?;
@@ -110,6 +119,11 @@ impl Service {
                 Some(Answer::IsHeld(is_held))
             }
             Question::List(query) => Some(Answer::List(self.page_here(&query, host))),
+            // It is answered when it is carried out.
+            Question::Order(_) => None,
+            Question::Timed(which, operation) => {
+                Some(Answer::Timed(self.operate(&which, operation, host, out)))
+            }
         }
     }
 
@@ -129,6 +143,17 @@ impl Service {
                 false
             }
             (Some(Asking::List(gathering)), Answer::List(page)) => gathering.answer(member, page),
+            (Some(Asking::Timed(errand)), Answer::Timed(Err(Refusal::NoSuchHold(_)))) => {
+                errand.is_not_at(member)
+            }
+            (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
+                self.close_order(number, Some(result), host, out);
+                false
+            }
+            (Some(Asking::Timed(_)), Answer::Timed(result)) => {
+                self.take_timed(number, result, host, out);
+                false
+            }
             _ => false,
         };
         if is_done {

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Host, Notice, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::refusal::Refusal;
-use crate::request::{Acquire, Hold, Origin};
+use crate::request::{Acquire, Origin};
 use crate::session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, Session, SessionId, TTL_RANGE, Who,
 };
@@ -23,7 +23,7 @@ impl Service {
         host: &mut dyn Host,
     ) -> Result<SessionId, Refusal> {
         if let Some(ttl) = ttl.filter(|ttl| !TTL_RANGE.contains(ttl)) {
-            return Err(Refusal::Ttl(ttl));
+            return Err(Refusal::Ttl { ttl, least: *TTL_RANGE.start() });
         }
         if self.phase == super::Phase::Stopped {
             return Err(Refusal::Stopped);
@@ -50,21 +50,27 @@ impl Service {
         out: &mut Vec<Output>,
     ) -> Result<Owner, Over> {
         let owner = Owner(id.number);
-        if self.sessions.get(&owner).is_none_or(|session| session.id != id) {
+        // A timed hold has no connection.
+        let is_it = |session: &Session| session.id == id && session.timed.is_none();
+        if !self.sessions.get(&owner).is_some_and(is_it) {
             return Err(Over::Unknown);
         }
-        self.renew(owner, host)?;
+        self.renew(owner, host, out)?;
         let requests = &self.sessions[&owner].requests;
         for (&request, id) in requests {
-            if let Some(Hold { fences, .. }) = self.hold(*id) {
-                out.push(Output::Notice(owner, Notice::Granted { request, fences }));
-            }
+            self.tell_held(owner, request, *id, out);
         }
         Ok(owner)
     }
 
-    /// Renews a session. It may be too late, although nobody has noticed yet.
-    pub fn renew(&mut self, owner: Owner, host: &mut dyn Host) -> Result<(), Over> {
+    /// Renews a session, of a client that is told before what it has to give up: that is not renewed. It
+    /// may be too late, although nobody has noticed yet.
+    pub fn renew(
+        &mut self,
+        owner: Owner,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Over> {
         let now = host.now();
         if self.prolongs_nothing() {
             return Err(Over::Stopping);
@@ -75,6 +81,7 @@ impl Service {
                 if session.ttl.is_some() {
                     host.set_timer(Timer::Session(owner), session.ttl);
                 }
+                self.tell_forced(owner, out);
                 Ok(())
             }
             Some(_) => Err(Over::Expired),
@@ -94,10 +101,7 @@ impl Service {
         let Some(session) = self.sessions.get(&owner) else { return };
         if let Some(&known) = session.requests.get(&number) {
             // Asked again after a connection broke. What was said then may not have come.
-            if let Some(Hold { fences, .. }) = self.hold(known) {
-                out.push(Output::Notice(owner, Notice::Granted { request: number, fences }));
-            }
-            return;
+            return self.tell_held(owner, number, known, out);
         }
         let checked = match session.ttl {
             _ if session.requests.len() >= MOST_REQUESTS => Err(Refusal::TooManyRequests),
@@ -122,7 +126,7 @@ impl Service {
 
     /// What the group gives away when it takes this member for crashed must not be used any more
     /// then, and the client finds out by its time to live.
-    fn check_ttl(&self, ttl: Duration, asked: &Acquire) -> Result<(), Refusal> {
+    pub(super) fn check_ttl(&self, ttl: Duration, asked: &Acquire) -> Result<(), Refusal> {
         let Some(detector) = &self.detector else { return Ok(()) };
         let most = detector.config.timeout;
         let view = &self.view;
@@ -147,6 +151,9 @@ impl Service {
         }
         // Before whoever gets it next is told.
         out.push(Output::Notice(owner, Notice::Released { request: number }));
+        if !self.forced.is_empty() {
+            self.look_at_forced(host, out);
+        }
         self.absorb(host, out);
     }
 
@@ -180,12 +187,35 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(session) = self.sessions.remove(&owner) else { return };
+        let ending = match why {
+            Over::Closed => Ending::Released,
+            _ => Ending::Lost,
+        };
+        self.end_as(owner, why, ending, host, out);
+    }
+
+    /// The same, where what the session holds ends for another reason.
+    pub(super) fn end_as(
+        &mut self,
+        owner: Owner,
+        why: Over,
+        ending: Ending,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(session) = self.sessions.get_mut(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
-        for id in session.requests.into_values() {
-            self.withdraw(id, host);
+        let mut names = Vec::new();
+        for id in core::mem::take(&mut session.requests).into_values() {
+            names.extend(self.take_out(id, ending, host).map(|request| request.names));
         }
-        self.forget_session(owner, host);
-        out.push(Output::Notice(owner, Notice::Over(why)));
+        let Some(session) = self.sessions.remove(&owner) else { return };
+        match session.timed {
+            Some(id) => self.forget_timed(id, names.concat(), out),
+            None => {
+                self.forget_session(owner, host);
+                out.push(Output::Notice(owner, Notice::Over(why)));
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::listing::{DurableLine, Line, LineKey, Page, PageBuilder, Query, Selec
 use crate::lock::{Lock, Owner, Set};
 use crate::membership::Past;
 use crate::question::{ANSWER_TIME, Question};
+use crate::request::RequestId;
 use crate::session::Who;
 use crate::status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Status,
@@ -34,6 +35,15 @@ impl Gathering {
             self.page.merge(page);
         }
         self.waiting.is_empty()
+    }
+
+    /// A member called `name` will not answer. Returns whether nobody will.
+    fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
+        let was_asked = self.waiting.remove(&member);
+        if was_asked {
+            self.page.silent(name.to_string());
+        }
+        was_asked && self.waiting.is_empty()
     }
 }
 
@@ -85,8 +95,16 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let Some(Asking::List(gathering)) = self.questions.remove(&number) else { return };
         host.set_timer(Timer::Question(number), None);
+        let gathering = match self.questions.remove(&number) {
+            Some(Asking::List(gathering)) => gathering,
+            Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(asking @ Asking::Order(..)) => {
+                self.questions.insert(number, asking);
+                return self.close_order(number, None, host, out);
+            }
+            Some(Asking::IsHeld(_)) | None => return,
+        };
         let Gathering { asker, mut page, waiting } = gathering;
         for member in waiting {
             page.silent(self.view.members[member].name.clone());
@@ -104,14 +122,13 @@ impl Service {
         let name = &self.view.members[member].name;
         let mut done = Vec::new();
         for (&number, asking) in &mut self.questions {
-            if let Asking::List(gathering) = asking
-                && gathering.waiting.remove(&member)
-            {
-                gathering.page.silent(name.clone());
-                if gathering.waiting.is_empty() {
-                    done.push(number);
-                }
-            }
+            let is_done = match asking {
+                Asking::List(gathering) => gathering.no_answer_from(member, name),
+                Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Order(_, its) => *its == member,
+                Asking::IsHeld(_) => false,
+            };
+            done.extend(is_done.then_some(number));
         }
         for number in done {
             self.close_question(number, host, out);
@@ -172,6 +189,18 @@ impl Service {
     pub fn inspect(&self, name: &str, host: &mut dyn Host) -> Page {
         let names = Selection::Name(name.to_string());
         self.page_here(&Query { names, limit: u32::MAX, ..Query::default() }, host)
+    }
+
+    /// What whoever has made a request calls itself; the owner of a durable hold.
+    pub fn label(&self, request: RequestId) -> Option<&str> {
+        let origin = self.requests.get(&request)?.origin;
+        Some(match self.durable_record(request) {
+            Some(record) => &record.owner,
+            None => {
+                let session = self.sessions.get(&origin.owner());
+                session.map_or(&self.program.label, |session| &session.who.label)
+            }
+        })
     }
 
     /// Who a client is.

@@ -13,7 +13,7 @@ use crate::listing::{Line, LineKey, Query};
 use crate::member::{Input, WholeMember};
 use crate::question::PeerMessage;
 use crate::request::Acquire;
-use crate::session::{MOST_REQUESTS, MOST_SESSIONS, SessionId, Who};
+use crate::session::{MOST_REQUESTS, MOST_SESSIONS, SessionId, TTL_RANGE, Who};
 use crate::status::Readiness;
 use crate::testing::Recorder;
 use crate::turns::Turns;
@@ -23,20 +23,20 @@ use crate::wait::Wait;
 
 const TTL: Duration = Duration::from_secs(10);
 
-struct Member {
-    member: WholeMember,
-    driver: Recorder,
+pub(super) struct Member {
+    pub(super) member: WholeMember,
+    pub(super) driver: Recorder,
 }
 
 impl Member {
     /// Member 0 of a group.
-    fn of(count: usize, algorithm: &str) -> Self {
+    pub(super) fn of(count: usize, algorithm: &str) -> Self {
         let member = WholeMember::new(view(count, 0, algorithm), 1, Turns::USUAL, Time(0));
         Member { member, driver: Recorder::default() }
     }
 
     /// The same, after all others have been connected.
-    fn ready(count: usize, algorithm: &str) -> Self {
+    pub(super) fn ready(count: usize, algorithm: &str) -> Self {
         let mut member = Self::of(count, algorithm);
         for other in 1..count {
             member.step(Input::LinkUp(other, 1));
@@ -44,13 +44,13 @@ impl Member {
         member
     }
 
-    fn step(&mut self, input: Input<'_>) -> Vec<Output> {
+    pub(super) fn step(&mut self, input: Input<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         self.member.step(input, &mut self.driver, &mut out);
         out
     }
 
-    fn open(&mut self, ttl: Option<Duration>) -> Owner {
+    pub(super) fn open(&mut self, ttl: Option<Duration>) -> Owner {
         assert_eq!(self.step(Input::Open(Who::default(), ttl)), []);
         Owner(self.member.last_session().unwrap().number)
     }
@@ -59,17 +59,17 @@ impl Member {
         self.step(Input::Request(owner, number, acquire(names, wait)))
     }
 
-    fn answer(&mut self, member: usize, number: u64, answer: Answer) -> Vec<Output> {
+    pub(super) fn answer(&mut self, member: usize, number: u64, answer: Answer) -> Vec<Output> {
         let epoch = Epoch::FIRST;
         self.step(Input::Message(member, PeerMessage::Answer { epoch, number, answer }))
     }
 
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         self.driver.now = self.driver.now + time;
     }
 
     /// A name whose token begins at `member`.
-    fn name_at(&self, member: usize) -> String {
+    pub(super) fn name_at(&self, member: usize) -> String {
         let mut names = (0..).map(|number: u32| alloc::format!("lock/{number}"));
         names.find(|name| self.member.service().view().home(name) == member).unwrap()
     }
@@ -160,7 +160,7 @@ fn a_time_to_live_out_of_its_range_and_too_many_sessions_are_refused() {
     let program = Owner::PROGRAM;
     for ttl in [Duration::from_millis(99), Duration::from_secs(86_401), Duration::MAX] {
         let told = member.step(Input::Open(Who::default(), Some(ttl)));
-        assert_eq!(told, [refused(program, 0, Refusal::Ttl(ttl))]);
+        assert_eq!(told, [refused(program, 0, Refusal::Ttl { ttl, least: *TTL_RANGE.start() })]);
     }
     for _ in 0..MOST_SESSIONS {
         member.open(None);

@@ -25,6 +25,8 @@ const MOST_TRIES: u32 = 5;
 pub(super) struct Unlocking {
     asker: u64,
     unlock: Unlock,
+    /// Whether it is only looked at.
+    looks: bool,
     tries: u32,
     /// Those of the name that were found so far, and when each was written.
     found: Vec<(Revision, DurableHold)>,
@@ -92,11 +94,34 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
+        self.find_durable(asker, unlock, false, host, out);
+    }
+
+    /// Looks at a durable hold, wherever it is. What there is to say is told `asker` by
+    /// [`Output::Unlocked`].
+    pub fn look_durable(
+        &mut self,
+        asker: u64,
+        target: Target,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        self.find_durable(asker, Unlock { target, owner: None }, true, host, out);
+    }
+
+    fn find_durable(
+        &mut self,
+        asker: u64,
+        unlock: Unlock,
+        looks: bool,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
         if self.views.is_none() {
             return out.push(Output::Unlocked(asker, Err(Refusal::NoRegistry)));
         }
         let (found, deleting) = (Vec::new(), None);
-        let unlocking = Unlocking { asker, unlock, tries: 0, found, deleting, unsure: None };
+        let unlocking = Unlocking { asker, unlock, looks, tries: 0, found, deleting, unsure: None };
         self.find(unlocking, out);
         self.absorb(host, out);
     }
@@ -153,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Deletes the hold that is meant, if it is as it was found.
+    /// Deletes the hold that is meant, if it is as it was found; or only tells of it.
     fn delete(&mut self, mut unlocking: Unlocking, out: &mut Vec<Output>) {
         let chosen = unlocking.choose();
         if let Some((at, hold)) = unlocking.unsure.take() {
@@ -165,6 +190,9 @@ impl Service {
             unlocking.unsure = Some((at, hold));
         }
         match chosen {
+            Ok((_, hold)) if unlocking.looks => {
+                out.push(Output::Unlocked(unlocking.asker, Ok(Box::new(hold))));
+            }
             Ok((at, hold)) => {
                 let key = hold.id.key();
                 let txn = Txn::default().given(Guard::At(key.clone(), at)).delete(key);

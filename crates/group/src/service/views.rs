@@ -8,9 +8,10 @@ use core::time::Duration;
 
 use super::durable::Durables;
 use super::forgetting::Forgetting;
+use super::timed::Errand;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
-use crate::driver::Timer;
+use crate::driver::{Ending, Timer};
 use crate::lock::Owner;
 use crate::membership::{
     Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
@@ -294,6 +295,7 @@ impl Service {
             Directive::Left => {
                 self.phase = Phase::Stopped;
                 self.leave_unanswered(out);
+                self.leave_timed_unanswered(out);
                 out.push(Output::Left);
             }
         }
@@ -307,7 +309,7 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        self.close_questions(host, out);
+        let errands = self.close_questions(host, out);
         self.view = Arc::clone(&view);
         self.peers = self.known_peers();
         (self.detector, self.excluded_by) = (Detector::of(&view), None);
@@ -329,6 +331,7 @@ impl Service {
         self.absorb(host, out);
         self.begin_queued(host, out);
         self.ask_again(out);
+        self.run_again(errands, host, out);
         let overflowed =
             self.views.as_mut().is_some_and(|views| core::mem::take(&mut views.has_overflowed));
         if overflowed {
@@ -364,8 +367,11 @@ impl Service {
         self.view.members.iter().map(|member| peer(member).unwrap_or_default()).collect()
     }
 
-    /// Whoever waits for other members to answer has to ask anew.
-    fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
+    /// Whoever waits for other members to answer has to ask anew. Returns what is still to be done with
+    /// timed holds.
+    fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Errand> {
+        let errands = self.take_errands(host);
+        self.close_orders(host, out);
         let lists = self.questions.iter().filter(|(_, asking)| matches!(asking, Asking::List(_)));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {
@@ -375,6 +381,7 @@ impl Service {
         for request in self.requests.values_mut() {
             request.question = None;
         }
+        errands
     }
 
     /// Requests that do not want to wait ask the others anew.
@@ -394,7 +401,7 @@ impl Service {
     /// Nothing is certain that clients of this member hold: they are told. Durable holds are as certain as
     /// before.
     fn lose_holds(&mut self, why: &Refusal, host: &mut dyn Host, out: &mut Vec<Output>) {
-        host.step_all(&mut |shard, _| shard.lose_direct_holds());
+        host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
         let is_held = |request: &crate::request::Request| matches!(request.state, State::Held(_));
         let held = self.requests.iter().filter(|(_, request)| is_held(request));
         let held: Vec<(RequestId, Origin)> =
@@ -404,9 +411,9 @@ impl Service {
                 Origin::Durable(_) => {}
                 Origin::Program => {
                     out.push(Output::Lost(id));
-                    self.withdraw(id, host);
+                    self.take_out(id, Ending::Lost, host);
                 }
-                Origin::Session(owner, _) => {
+                Origin::Session(owner, _) | Origin::Timed(owner) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);
                 }
             }
@@ -427,7 +434,9 @@ impl Service {
                 views.departure = None;
             }
         }
-        self.close_questions(host, out);
+        for errand in self.close_questions(host, out) {
+            self.end_errand(errand, out);
+        }
         for request in self.requests.values_mut() {
             for place in request.places() {
                 host.release(place);
@@ -518,7 +527,8 @@ impl Service {
             // From now on nothing is prolonged: what clients were told is over then.
             (departure.is_told, departure.over_at) = (true, valid_until);
             out.push(Output::LostDirectly);
-            let owners: Vec<Owner> = self.sessions.keys().copied().collect();
+            let sessions = self.sessions.iter().filter(|(_, session)| session.timed.is_none());
+            let owners: Vec<Owner> = sessions.map(|(&owner, _)| owner).collect();
             for owner in owners {
                 out.push(Output::Notice(owner, super::Notice::Over(Over::Stopping)));
             }
@@ -528,10 +538,10 @@ impl Service {
                     programs.push(id);
                 }
             }
-            host.step_all(&mut |shard, _| shard.lose_direct_holds());
+            host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
             for id in programs {
                 out.push(Output::Lost(id));
-                self.withdraw(id, host);
+                self.take_out(id, Ending::Lost, host);
             }
             return self.go_on_departing(host, out);
         }

@@ -12,7 +12,7 @@ use catraca_core::{Claim, Fence, NodeId, Start};
 use serde::{Deserialize, Serialize};
 
 use super::{Ask, Asked, Key, Shard};
-use crate::driver::{Change, Event, LockIndex, Outputs, Place};
+use crate::driver::{Change, LockIndex, Outputs, Place};
 use crate::durable::{Adopted, HoldId};
 use crate::lock::{Asker, Ticket};
 use crate::refusal::Refusal;
@@ -164,11 +164,9 @@ impl Shard {
         let Ask { owner, request, set, .. } = ask;
         let now = out.driver.now();
         self.locks[index.0 as usize].join(ticket, Asker { owner, request, set }, now);
-        let change = Change::Waits;
-        let lock = &self.locks[index.0 as usize];
-        let key = Key { name: &lock.name, permits: lock.permits };
-        out.driver.event(Event { key, owner, change });
-        Asked { place: Place { shard: out.shard, lock: index, ticket }, fence: None }
+        let place = Place { shard: out.shard, lock: index, ticket };
+        self.tell(place, Change::Waits, out);
+        Asked { place, fence: None }
     }
 
     /// Whoever is at `place` leaves, although no algorithm may step.
@@ -192,11 +190,13 @@ impl Shard {
     }
 
     /// Whoever holds a lock without a request of the service has lost it.
-    pub fn lose_direct_holds(&mut self) {
+    pub fn lose_direct_holds(&mut self, out: &mut Outputs<'_>) {
         for index in 0..self.locks.len() {
             let holds = self.locks[index].holds().filter(|hold| hold.asker.request.is_none());
-            let tickets: Vec<Ticket> = holds.map(|hold| hold.ticket).collect();
-            for ticket in tickets {
+            let held: Vec<(Ticket, Fence)> = holds.map(|hold| (hold.ticket, hold.fence)).collect();
+            for (ticket, fence) in held {
+                let place = Place { shard: out.shard, lock: LockIndex(index as u32), ticket };
+                self.tell(place, Change::Lost(fence), out);
                 self.locks[index].note_leaving(ticket);
             }
         }

@@ -320,9 +320,9 @@ fn who_watches_hears_of_everything_in_order() {
         Change::Waits,
         Change::Waits,
         Change::GivesUp,
-        Change::Released,
+        Change::Released(fence),
         Change::Granted(second),
-        Change::Released,
+        Change::Released(second),
     ];
     assert_eq!(changes, expected);
 }

@@ -9,6 +9,10 @@ use catraca_algorithms::{SpecError, registry};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::audit::{AuditConfig, KEEP, MAX_BYTES};
+use super::http::HttpEntry;
+use super::resp::RespEntry;
+use super::security::SecurityEntry;
 use super::{Config, ConfigError, MOST_LOCKS, member};
 use crate::registry::RegistryPlace;
 use catraca_group::{MOST_HANDOVERS, MOST_RESOURCES, Member, Namespace, Turns, USUAL_DETECTOR};
@@ -55,6 +59,12 @@ struct File {
     drain: Option<Spanned<f64>>,
     data: Option<Spanned<String>>,
     registry: Option<Spanned<String>>,
+    #[serde(default)]
+    http: HttpEntry,
+    audit: Option<Spanned<AuditConfig>>,
+    security: Option<Spanned<SecurityEntry>>,
+    #[serde(default)]
+    resp: RespEntry,
 }
 
 impl File {
@@ -96,12 +106,20 @@ impl File {
             config.drain = Duration::try_from_secs_f64(*given.as_ref()).unwrap_or(Duration::MAX);
             in_range("drain", config.drain.as_secs(), 0..=3600)?;
         }
+        if let Some(given) = &self.audit {
+            config.audit = given.as_ref().clone();
+        }
         config.registry = match (&self.data, &self.registry) {
             (None, None) => config.registry,
             (Some(data), None) => RegistryPlace::Directory(data.as_ref().into()),
             (None, Some(url)) => RegistryPlace::Etcd(url.as_ref().clone()),
             (Some(_), Some(_)) => return Err(ConfigError::TwoRegistries),
         };
+        config.http = self.http.config();
+        if let Some(entry) = &self.security {
+            config.security = entry.as_ref().config()?;
+        }
+        config.resp = self.resp.config();
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -119,6 +137,9 @@ impl File {
             let found = self.namespace.iter().find(|entry| entry.as_ref().names == names);
             found.map(|entry| entry.span().start)
         };
+        if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
+            return Some(place);
+        }
         match error {
             ConfigError::UnknownMember { name, .. } => start(&self.name)
                 .filter(|_| self.name.as_ref().is_some_and(|own| own.as_ref() == name)),
@@ -126,6 +147,9 @@ impl File {
             ConfigError::Lease(_) => self.lease.as_ref().map(|it| it.span().start),
             ConfigError::Unnamed => self.detector.as_ref().map(|it| it.span().start),
             ConfigError::TwoRegistries => start(&self.registry),
+            ConfigError::Incomplete | ConfigError::NoAuthority | ConfigError::Uncertifiable(_) => {
+                self.security.as_ref().map(|it| it.span().start)
+            }
             ConfigError::Address(text)
                 if self.listen.as_ref().is_some_and(|at| at.as_ref() == text) =>
             {
@@ -156,6 +180,9 @@ impl File {
             }
             ConfigError::Range { key: TURN_ROUNDS, .. } => {
                 self.turn_rounds.as_ref().map(|given| given.span().start)
+            }
+            ConfigError::Range { key: MAX_BYTES | KEEP, .. } => {
+                self.audit.as_ref().map(|given| given.span().start)
             }
             ConfigError::Range { key: "locks", .. } => {
                 self.most_locks.as_ref().map(|given| given.span().start)

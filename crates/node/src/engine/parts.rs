@@ -9,8 +9,8 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::{Claim, Fence};
 use catraca_group::{
-    Ask, Asked, Driver, Host, Key, Outputs, PeerMessage, Place, Refusal, Run, Settled, Shard,
-    StepMessage, Time, Timer, View,
+    Ask, Asked, Driver, Ending, Event, Host, Key, Outputs, PeerMessage, Place, Refusal, RequestId,
+    Run, Settled, Shard, StepMessage, Time, Timer, View,
 };
 
 use super::{Engine, shards::Cell};
@@ -113,6 +113,19 @@ impl Driver for Parts<'_> {
     fn give_room(&mut self, locks: usize) {
         self.engine.room.fetch_add(locks, Ordering::Relaxed);
     }
+
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.engine.changes.is_watched()
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        self.engine.changes.note(event);
+    }
+
+    fn identify(&mut self, request: RequestId, label: &str) {
+        self.engine.changes.identify(request, label);
+    }
 }
 
 impl Host for Parts<'_> {
@@ -126,8 +139,8 @@ impl Host for Parts<'_> {
         self.stepped(shard, |cell, outputs| cell.shard.adopt(key, hash, seat, ask, fence, outputs))
     }
 
-    fn release(&mut self, place: Place) {
-        self.stepped(place.shard, |cell, outputs| cell.shard.release(place, outputs));
+    fn end(&mut self, place: Place, ending: Ending) {
+        self.stepped(place.shard, |cell, outputs| cell.shard.end(place, ending, outputs));
     }
 
     fn settled(&mut self) -> Option<Settled> {
@@ -142,6 +155,12 @@ impl Host for Parts<'_> {
     fn is_held(&mut self, key: Key<'_>, claim: Option<&Claim>) -> bool {
         let (shard, hash) = self.engine.shards.of(key);
         self.engine.shards.step(shard, |cell| cell.shard.is_held(key, hash, claim))
+    }
+
+    fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
+        let (shard, hash) = self.engine.shards.of(Key { name: key, permits: 1 });
+        let found = self.engine.shards.step(shard, |it| it.shard.holder(key, hash, name, fence));
+        found.map(|(lock, ticket, request)| (Place { shard, lock, ticket }, request))
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

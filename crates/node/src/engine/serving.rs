@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use catraca_client::protocol::{Description, ServerMessage};
+use catraca_client::protocol::Description;
 use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Trouble, Word};
 use catraca_group::{
-    AcquireDurable, Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, Page,
-    PeerMessage, Query, RegistryStatus, Run, Service, Status, Time, Unlock,
+    Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, PeerMessage,
+    RegistryStatus, Run, Service, Status, Time,
 };
-use tokio::sync::oneshot;
 
 use super::parts::Parts;
 use super::{Engine, Peers, Serving};
+use crate::audit::Record;
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -131,6 +131,7 @@ impl Engine {
                 let cause = past.map_or("", |past| past.cause.as_str());
                 tracing::info!(epoch, %members, "a view begins: {cause}");
                 serving.seats = self.links.present();
+                self.record_view(&serving.view, &view);
                 serving.view = view;
                 *sent_to = u64::MAX;
                 self.is_excluded.store(false, Ordering::SeqCst);
@@ -162,12 +163,14 @@ impl Engine {
                 hold(&self.programs).entry(id).or_default().is_lost = true;
                 self.losses.notify_waiters();
             }
-            Output::Page(asker, page) => {
-                if let Some(waiting) = hold(&self.pages).remove(&asker) {
-                    // Whoever asked may be gone.
-                    let _ = waiting.send(page);
-                }
+            Output::LostAt(place) => self.lose_at(place),
+            Output::Obeyed(asker, result) => self.askers.tell_obeyed(asker, result),
+            Output::Kicked(by) => {
+                tracing::warn!(%by, "this node was told to leave the view at once");
+                let (epoch, identity) = (epoch.0, Some(by));
+                self.record(Record { epoch, what: "kicked", identity, ..Record::default() });
             }
+            Output::Page(asker, page) => self.askers.tell_page(asker, page),
             Output::Ready => {
                 tracing::info!("locks are granted");
                 self.readiness.notify_waiters();
@@ -188,10 +191,9 @@ impl Engine {
             }
             Output::Anomaly(what) => self.note(what),
             Output::Durable(asker, result) | Output::Unlocked(asker, result) => {
-                if let Some((outbox, request)) = hold(&self.durables).remove(&asker) {
-                    outbox.push(ServerMessage::Durable { request, result });
-                }
+                self.askers.tell_durable(asker, result);
             }
+            Output::Timed(asker, result) => self.askers.tell_timed(asker, result),
         }
     }
 
@@ -277,41 +279,6 @@ impl Engine {
         }
     }
 
-    /// Asks for a durable hold. What comes of it is told there, under this number.
-    pub(crate) fn acquire_durable(&self, asked: AcquireDurable, outbox: &Arc<Outbox>, number: u32) {
-        let asker = self.durable_asker(outbox, number);
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let unix_millis = since.as_millis() as u64;
-        self.serve(|service, parts, out| {
-            service.acquire_durable(asker, None, asked, unix_millis, parts, out);
-        });
-    }
-
-    /// Releases a durable hold. What comes of it is told there, under this number.
-    pub(crate) fn unlock(&self, unlock: Unlock, outbox: &Arc<Outbox>, number: u32) {
-        let asker = self.durable_asker(outbox, number);
-        self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
-    }
-
-    fn durable_asker(&self, outbox: &Arc<Outbox>, number: u32) -> u64 {
-        let asker = self.last_durable.fetch_add(1, Ordering::Relaxed);
-        hold(&self.durables).insert(asker, (Arc::clone(outbox), number));
-        asker
-    }
-
-    /// Nobody listens there any more: what was asked for and not granted is not wanted.
-    pub(crate) fn cancel_durables(&self, outbox: &Arc<Outbox>) {
-        let mut gone = Vec::new();
-        hold(&self.durables).retain(|&asker, (its, _)| {
-            let is_it = Arc::ptr_eq(its, outbox);
-            gone.extend(is_it.then_some(asker));
-            !is_it
-        });
-        for asker in gone {
-            self.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
-        }
-    }
-
     /// The notices of a session go there from now on. Returns where they went before.
     pub(crate) fn attach(&self, owner: Owner, outbox: Arc<Outbox>) -> Option<Arc<Outbox>> {
         hold(&self.outboxes).insert(owner, outbox)
@@ -327,15 +294,6 @@ impl Engine {
         outboxes.remove(&owner);
         drop(outboxes);
         self.serve(|service, parts, out| service.disconnect(owner, parts, out));
-    }
-
-    /// Asks for a page of who holds and who waits.
-    pub(crate) fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let asker = self.last_page.fetch_add(1, Ordering::Relaxed);
-        let (tell, page) = oneshot::channel();
-        hold(&self.pages).insert(asker, tell);
-        self.serve(|service, parts, out| service.list(asker, query, parts, out));
-        page
     }
 
     /// How this member is doing.

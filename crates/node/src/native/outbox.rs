@@ -76,6 +76,7 @@ pub(crate) fn message(notice: Notice) -> ServerMessage {
     match notice {
         Notice::Granted { request, fences } => ServerMessage::Granted { request, fences },
         Notice::Refused { request, why } => ServerMessage::Refused { request, why },
+        Notice::Lost { request, why } => ServerMessage::Lost { request, why },
         Notice::Released { request } => ServerMessage::Released { request },
         Notice::Over(why) => ServerMessage::Over(why),
     }

@@ -10,13 +10,17 @@ use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
 use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{coop, yield_now};
+use tokio::sync::{oneshot, watch};
+use tokio::task::coop;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
+use super::permission;
 use super::quota::{self, Bytes, Quota};
+use crate::access::{Access, Denied, Identity};
 use crate::engine::Engine;
+use crate::gateway::Gateway;
+use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
 pub(crate) const MOST_UNREAD: usize = 1024;
@@ -36,15 +40,19 @@ const IDLE_CHUNK: usize = 512;
 /// Where clients are served.
 pub(crate) struct Server {
     engine: Arc<Engine>,
+    gateway: Gateway,
+    access: Arc<Access>,
     quota: Arc<Quota>,
-    /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
-    /// for one at once would have the service to themselves.
-    listing: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Server { engine, quota: Arc::default(), listing: Arc::new(Semaphore::new(1)) }
+    pub(crate) fn new(engine: Arc<Engine>, gateway: Gateway, access: Arc<Access>) -> Self {
+        Server { engine, gateway, access, quota: Arc::default() }
+    }
+
+    /// What all clients take together, over whichever interface.
+    pub(crate) fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.quota)
     }
 
     /// A place for a connection from `machine`, if there is room.
@@ -52,9 +60,10 @@ impl Server {
         self.quota.enter(machine)
     }
 
-    /// Serves one client until it hangs up.
+    /// Serves one client until it hangs up, or is not known any more.
     pub(crate) async fn serve(
         &self,
+        identity: Identity,
         reader: impl AsyncRead + Unpin,
         writer: impl AsyncWrite + Unpin,
         place: Option<quota::Place>,
@@ -62,13 +71,16 @@ impl Server {
         let outbox = Arc::new(Outbox::default());
         let mut connection = Connection {
             engine: &self.engine,
+            identity,
+            readings: self.access.readings(),
             quota: &self.quota,
-            listing: &self.listing,
+            gateway: &self.gateway,
             outbox: Arc::clone(&outbox),
             place,
             owner: None,
             page: None,
             waits_durably: false,
+            has_asked: false,
         };
         if let Err(error) = connection.run(reader, writer).await {
             tracing::debug!(%error, "a client went away");
@@ -79,23 +91,31 @@ impl Server {
 /// One client.
 struct Connection<'a> {
     engine: &'a Arc<Engine>,
+    /// Who it is.
+    identity: Identity,
+    /// Tells when it may not be known any more.
+    readings: watch::Receiver<u64>,
     quota: &'a Quota,
-    listing: &'a Arc<Semaphore>,
+    gateway: &'a Gateway,
     outbox: Arc<Outbox>,
     place: Option<quota::Place>,
     /// Its session, if it has one.
     owner: Option<Owner>,
     /// A page that it has asked for and that has not come yet.
     page: Option<oneshot::Receiver<Page>>,
-    /// Whether it may wait for a durable hold.
+    /// Whether it may wait for a durable hold, or for something else that takes long.
     waits_durably: bool,
+    /// Whether it has asked anything about durable holds.
+    has_asked: bool,
 }
 
 impl Drop for Connection<'_> {
     /// Also where the task is ended from outside.
     fn drop(&mut self) {
         self.outbox.close();
-        self.engine.cancel_durables(&self.outbox);
+        if self.has_asked {
+            self.engine.cancel_durables(&self.outbox);
+        }
         if let Some(owner) = self.owner {
             self.engine.detach(owner, &self.outbox);
         }
@@ -135,6 +155,13 @@ impl Connection<'_> {
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
+                Ok(()) = self.readings.changed() => {
+                    if !self.identity.is_known() {
+                        // Its session ends as that of a client that is cut off: no lock is anybody
+                        // else's before this client knows.
+                        return Err(io::Error::other(Denied::UnknownToken));
+                    }
+                }
                 () = at(limit) => return Err(too_slow()),
                 () = makes_way(self.place.as_ref()) => {
                     return Err(io::Error::other("it makes way for others"));
@@ -178,7 +205,31 @@ impl Connection<'_> {
         Ok(taken > 0)
     }
 
-    fn answer(&mut self, message: ClientMessage) {
+    fn answer(&mut self, mut message: ClientMessage) {
+        permission::fill_in_owner(&self.identity, &mut message);
+        match permission::check(&self.identity, &message) {
+            Ok(()) => self.do_as_asked(message),
+            Err(why) => self.deny(&message, why),
+        }
+    }
+
+    /// Says why something is not done.
+    fn deny(&self, message: &ClientMessage, why: Denied) {
+        tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        let why = Refusal::Denied(why.to_string());
+        self.outbox.push(match message {
+            ClientMessage::AcquireDurable { request, .. }
+            | ClientMessage::Unlock { request, .. } => {
+                ServerMessage::Durable { request: *request, result: Err(why) }
+            }
+            ClientMessage::Acquire { request, .. } => {
+                ServerMessage::Refused { request: *request, why }
+            }
+            _ => ServerMessage::Refused { request: 0, why },
+        });
+    }
+
+    fn do_as_asked(&mut self, message: ClientMessage) {
         let engine = self.engine;
         match (message, self.owner) {
             (ClientMessage::Open { who, ttl }, None) => {
@@ -214,8 +265,8 @@ impl Connection<'_> {
                 }
             }
             (ClientMessage::Renew, Some(owner)) => {
-                let renewed = engine.serve(|service, parts, _| {
-                    service.renew(owner, parts)?;
+                let renewed = engine.serve(|service, parts, out| {
+                    service.renew(owner, parts, out)?;
                     Ok(service.certain(clock::now()))
                 });
                 self.outbox.push(match renewed {
@@ -242,10 +293,11 @@ impl Connection<'_> {
                 self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
             }
             (ClientMessage::AcquireDurable { request, asked }, _) => {
-                self.waits_durably = true;
+                (self.waits_durably, self.has_asked) = (true, true);
                 engine.acquire_durable(asked, &self.outbox, request);
             }
             (ClientMessage::Unlock { request, unlock }, _) => {
+                self.has_asked = true;
                 engine.unlock(unlock, &self.outbox, request);
             }
             (ClientMessage::Describe, _) => {
@@ -253,6 +305,22 @@ impl Connection<'_> {
                 self.outbox.push(ServerMessage::Description(description));
             }
             (ClientMessage::ChangeRoster(change), _) => self.change_roster(change),
+            (ClientMessage::ForceRelease { name, fences, by }, _) => {
+                // It takes long, if whoever holds the lock does not answer.
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    let forced = engine.force_release(&name, &fences, &by).await;
+                    outbox.push(ServerMessage::Forced(forced));
+                });
+            }
+            (ClientMessage::Kick { member, by }, _) => {
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    outbox.push(ServerMessage::Done(engine.kick(&member, &by).await));
+                });
+            }
             (ClientMessage::Leave, _) => {
                 tracing::info!("this node was told to leave its group");
                 engine.depart(Leaving::ForEver, engine.drain);
@@ -294,19 +362,16 @@ impl Connection<'_> {
 
     /// Asks for a page, when it is this client's turn.
     fn list(&self, query: Query) -> oneshot::Receiver<Page> {
-        let (engine, listing) = (Arc::clone(self.engine), Arc::clone(self.listing));
-        let (tell, page) = oneshot::channel();
+        let (gateway, identity) = (self.gateway.clone(), self.identity.clone());
+        let (mut tell, page) = oneshot::channel();
         tokio::spawn(async move {
-            let Ok(turn) = listing.acquire().await else { return };
-            if tell.is_closed() {
-                return;
-            }
-            let made = engine.list(query);
-            // Whoever wants something else from the service goes first.
-            yield_now().await;
-            drop(turn);
-            if let Ok(page) = made.await {
-                // The client may be gone.
+            let make = |query| async { gateway.page(query).await.ok() };
+            let made = tokio::select! {
+                made = identity.visible(query, make) => made,
+                // The client is gone.
+                () = tell.closed() => return,
+            };
+            if let Some(page) = made {
                 tell.send(page).ok();
             }
         });
@@ -342,6 +407,8 @@ impl Connection<'_> {
                         written => rest = &rest[written..],
                     }
                 }
+                let flushed = timeout(READ_TIME, writer.flush()).await;
+                flushed.unwrap_or_else(|_| Err(too_slow()))?;
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.
@@ -395,23 +462,4 @@ fn too_slow() -> io::Error {
 
 fn invalid(error: frame::FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
-}
-
-/// Bytes that nobody can guess.
-fn secret() -> [u8; 16] {
-    let mut secret = [0; 16];
-    let mut filled = 0;
-    while filled < secret.len() {
-        match rustix::rand::getrandom(&mut secret[filled..], rustix::rand::GetRandomFlags::empty())
-        {
-            Ok(bytes) => filled += bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                // Without secrets anybody could resume anybody's session.
-                tracing::error!(%error, "the system has no random numbers; this process ends");
-                std::process::abort();
-            }
-        }
-    }
-    secret
 }

@@ -10,17 +10,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catraca_client::handshake::{self, Caller};
+use catraca_client::stream::{Reader, Stream, Writer};
 use catraca_registry::Embedded;
 use catraca_registry::embedded::{CallError, Calling, LONGEST_MESSAGE, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::dialer::Dialer;
 use crate::mutex::hold;
-use crate::transport::prepare;
 
 /// A connection is made in this time, or not at all.
 const CONNECTING: Duration = Duration::from_secs(1);
@@ -60,6 +59,7 @@ impl Addresses {
 #[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) addresses: Addresses,
+    dialer: Arc<Dialer>,
     connections: Mutex<HashMap<String, Arc<Connection>>>,
     /// The registry here, while it is open.
     registry: Mutex<Option<Embedded>>,
@@ -105,6 +105,11 @@ impl Transport for Calls {
 }
 
 impl Calls {
+    /// No requests yet; they will be made by this dialer.
+    pub(crate) fn new(dialer: Arc<Dialer>) -> Self {
+        Calls { dialer, ..Calls::default() }
+    }
+
     /// From now on requests of others are answered by this registry.
     pub(crate) fn serve(&self, registry: Embedded) {
         *hold(&self.registry) = Some(registry);
@@ -129,7 +134,7 @@ impl Calls {
         if let Some(known) = hold(&self.connections).get(to).filter(is_good) {
             return Ok(Arc::clone(known));
         }
-        let stream = timeout(CONNECTING, connect(&address)).await;
+        let stream = timeout(CONNECTING, self.connect(to, &address)).await;
         let stream = stream.map_err(|_| format!("'{to}' at {address} does not answer"))?;
         let stream = stream.map_err(|error| format!("'{to}' at {address}: {error}"))?;
         let (send, requests) = mpsc::channel(AT_A_TIME);
@@ -149,8 +154,15 @@ impl Calls {
         Ok(connection)
     }
 
+    async fn connect(&self, to: &str, address: &str) -> io::Result<Stream> {
+        let mut stream = self.dialer.connect(to, address).await?;
+        let greeted = handshake::greet(&mut stream, Caller::Registry, &self.dialer.proof()).await;
+        greeted.map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(stream)
+    }
+
     /// Answers the requests of another member until it hangs up.
-    pub(crate) async fn answer(&self, stream: TcpStream) -> io::Result<()> {
+    pub(crate) async fn answer(&self, stream: Stream) -> io::Result<()> {
         let Some(registry) = hold(&self.registry).clone() else {
             return Err(io::Error::other("the registry is not open here yet"));
         };
@@ -163,7 +175,7 @@ impl Calls {
         answered
     }
 
-    async fn answer_all(&self, registry: &Embedded, stream: TcpStream) -> io::Result<()> {
+    async fn answer_all(&self, registry: &Embedded, stream: Stream) -> io::Result<()> {
         let (mut reader, writer) = stream.into_split();
         let (send, replies) = mpsc::channel(AT_A_TIME);
         let turns = Arc::new(Semaphore::new(AT_A_TIME));
@@ -191,7 +203,7 @@ impl Calls {
 
 impl Connection {
     /// Gives replies to whoever waits for them.
-    async fn read(&self, mut reader: OwnedReadHalf) -> io::Result<()> {
+    async fn read(&self, mut reader: Reader) -> io::Result<()> {
         let unfinished = AtomicUsize::new(0);
         loop {
             let (number, reply) = read(&mut reader, &unfinished).await?;
@@ -202,30 +214,20 @@ impl Connection {
     }
 }
 
-async fn connect(address: &str) -> io::Result<TcpStream> {
-    let mut stream = TcpStream::connect(address).await?;
-    prepare(&stream)?;
-    let greeted = handshake::greet(&mut stream, Caller::Registry).await;
-    greeted.map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(stream)
-}
-
 /// Writes messages for as long as there are any.
-async fn write(
-    mut writer: OwnedWriteHalf,
-    mut messages: mpsc::Receiver<(u64, Vec<u8>)>,
-) -> io::Result<()> {
+async fn write(mut writer: Writer, mut messages: mpsc::Receiver<(u64, Vec<u8>)>) -> io::Result<()> {
     while let Some((number, message)) = messages.recv().await {
         let mut head = (message.len() as u32).to_le_bytes().to_vec();
         head.extend(number.to_le_bytes());
         head.extend(message);
         timeout(MESSAGE_TIME, writer.write_all(&head)).await??;
+        timeout(MESSAGE_TIME, writer.flush()).await??;
     }
     Ok(())
 }
 
 /// Reads one message. `unfinished` counts the bytes of all that have begun and not ended.
-async fn read(reader: &mut OwnedReadHalf, unfinished: &AtomicUsize) -> io::Result<(u64, Vec<u8>)> {
+async fn read(reader: &mut Reader, unfinished: &AtomicUsize) -> io::Result<(u64, Vec<u8>)> {
     let mut head = [0; HEAD];
     reader.read_exact(&mut head).await?;
     let (length, number) = head.split_at(4);

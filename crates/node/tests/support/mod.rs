@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 /// Nothing takes so long, however busy the machine is.
 const GENEROUS: Duration = Duration::from_secs(60);
 /// Long enough for a busy machine: nobody loses its lease in a test that is not about that.
-const LONG_LEASE: Duration = Duration::from_secs(15);
+pub(crate) const LONG_LEASE: Duration = Duration::from_secs(15);
 
 /// A listener of the system's choice and its address.
 pub(crate) async fn listener() -> (TcpListener, String) {

@@ -284,6 +284,8 @@ impl Simulation<'_> {
                 }
                 self.pause(now, client, place);
             }
+            // Nobody administers these groups.
+            Notice::Lost { .. } => {}
             Notice::Released { request } => {
                 let is_it = |place: &Place| place.state == State::Leaving(request);
                 let Some(place) = self.clients[client].places.iter().position(is_it) else {

@@ -96,10 +96,17 @@ impl Simulation<'_> {
                 self.note(now, format_args!("m{member}: {output:?}"));
             }
             // Of the program that runs a member, which asks for nothing here.
-            Output::Settled(..) | Output::Lost(_) | Output::Page(..) | Output::LostDirectly => {}
+            Output::Settled(..)
+            | Output::Lost(_)
+            | Output::LostAt(_)
+            | Output::Page(..)
+            | Output::LostDirectly => {}
             // Of groups that change, which are simulated elsewhere.
             Output::Durable(..)
             | Output::Unlocked(..)
+            | Output::Timed(..)
+            | Output::Obeyed(..)
+            | Output::Kicked(_)
             | Output::Transaction(..)
             | Output::Peers(_)
             | Output::View(..)

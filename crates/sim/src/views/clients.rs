@@ -79,6 +79,8 @@ pub(super) struct Client {
     heard_at: Time,
     pub(super) state: State,
     pub(super) last_number: u32,
+    /// The request whose hold it was told to give up.
+    gives_up: Option<u32>,
     locks: Vec<u32>,
     /// What was said and may not have arrived: it is said again with every renewal.
     pub(super) unanswered: Vec<Command>,
@@ -106,6 +108,7 @@ impl Client {
             heard_at: Time::ZERO,
             state: State::Connecting,
             last_number: 0,
+            gives_up: None,
             locks: Vec::new(),
             unanswered: Vec::new(),
             round: None,
@@ -376,9 +379,33 @@ impl Simulation<'_> {
             }
             Word::Durable(number, result) => self.hear_of_hold(now, client, number, result),
             Word::Unlocked(number, result) => self.hear_of_unlock(now, client, number, result),
+            Word::Notice(Notice::Lost { request, .. }) => self.lose(now, client, request),
             Word::Notice(Notice::Released { request }) => {
                 self.clients[client].is_answered(request);
             }
+        }
+    }
+
+    /// A client has to give up what it holds. It takes all the time that it may, or none.
+    fn lose(&mut self, now: Time, client: usize, request: u32) {
+        let it = &mut self.clients[client];
+        let (owner, state, until) = (it.owner, it.state, it.trusted_until);
+        match (state, owner) {
+            (State::Inside(number), _) if number == request => {
+                if self.setup.deaf || it.gives_up == Some(request) {
+                    return;
+                }
+                it.gives_up = Some(request);
+                let is_slow = self.random.below(2) == 0;
+                let at = if is_slow { until.max(now + Time(1)) } else { now };
+                self.plan_act(at, client, Act::Leave(request));
+            }
+            (State::Waiting(number), Some(owner)) if number == request => {
+                self.clients[client].is_answered(request);
+                self.rest(now, client);
+                self.say(now, client, Command::Release(owner, request));
+            }
+            _ => {}
         }
     }
 
@@ -387,13 +414,14 @@ impl Simulation<'_> {
         let until = said + it.clock.ticks(span);
         it.trusted_until = it.trusted_until.max(until);
         let trusted = it.trusted_until;
+        let gives_up = matches!(it.state, State::Inside(number) if it.gives_up == Some(number));
         if it.owner.is_none() {
             it.trusted_until = until;
             (it.owner, it.state) = (Some(owner), State::Thinking);
             self.plan_act(now, client, Act::Ask);
             self.plan_act(now, client, Act::Renew);
             self.plan_act(now, client, Act::Look);
-        } else if !self.is_durable(client) {
+        } else if !self.is_durable(client) && !gives_up {
             self.judge.prolongs(client, trusted);
         }
     }

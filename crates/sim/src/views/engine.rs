@@ -3,7 +3,7 @@
 use std::fmt;
 
 use catraca_group::registry::{Answer, Trouble, Txn, Word as Change};
-use catraca_group::{Input, PeerMessage, Run, Timer};
+use catraca_group::{Force, Input, Order, PeerMessage, Run, Timer};
 
 use super::clients::{Act, Client, Command, Word};
 use super::faults::Fault;
@@ -77,6 +77,8 @@ pub(super) enum Event {
         act: Act,
     },
     Fault(Fault),
+    /// Somebody ends a hold by force.
+    Force,
     Heal,
 }
 
@@ -194,6 +196,10 @@ impl<'a> Simulation<'a> {
             self.plan_act(at, client, Act::Connect);
         }
         self.plan_faults();
+        for _ in 0..self.setup.forces {
+            let at = Time(self.random.below(self.setup.faulty.0));
+            self.plan(at, Event::Force);
+        }
         while self.violation.is_none() {
             let Some((now, event)) = self.queue.pop() else { break };
             self.events += 1;
@@ -293,8 +299,27 @@ impl<'a> Simulation<'a> {
             Event::Word { client, session, word } => self.hear(now, client, session, word),
             Event::Act { client, session, act } => self.act(now, client, session, act),
             Event::Fault(fault) => self.fail(now, fault),
+            Event::Force => self.force(now),
             Event::Heal => self.heal(now),
         }
+    }
+
+    /// Somebody ends a hold of a client by force, and asks any member to see to it.
+    fn force(&mut self, now: Time) {
+        let mut held = Vec::new();
+        for (site, there) in self.sites.iter().enumerate() {
+            let holds = there.member.iter().flat_map(|member| member.service().holds());
+            held.extend(holds.map(|hold| (site, hold.names[0].clone(), hold.fences[0])));
+        }
+        let asked = self.random.below(self.sites.len() as u64) as usize;
+        let there = &self.sites[asked];
+        if held.is_empty() || there.member.is_none() || there.is_paused {
+            return;
+        }
+        let (site, name, fence) = held.swap_remove(self.random.below(held.len() as u64) as usize);
+        self.note(now, format_args!("m{asked} is to end {name} at m{site} by force"));
+        let order = Order::Force(Force { name, fence, by: "operator".to_string() });
+        self.step(now, asked, Input::Order(0, &format!("m{site}"), order));
     }
 
     /// Whether things still go wrong.

@@ -60,6 +60,10 @@ pub struct Setup {
     pub lease: Lease,
     /// The rates of clocks.
     pub drift: Drift,
+    /// How often somebody ends a hold by force while things go wrong.
+    pub forces: u32,
+    /// Whether clients go on although they are told that their holds are ended, to see it fail.
+    pub deaf: bool,
     /// Where the one that makes the table is struck, instead of the faults that a seed draws.
     pub strike: Option<Strike>,
     /// A rule of views that is broken, to see it caught.
@@ -83,6 +87,8 @@ impl Setup {
             patience: Time::units(60),
             lease: Lease::of(Duration::from_secs(2)),
             drift: Drift::Allowed,
+            forces: 0,
+            deaf: false,
             strike: None,
             mutant: None,
         }

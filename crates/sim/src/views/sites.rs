@@ -245,6 +245,10 @@ impl Simulation<'_> {
             | Output::Settled(..)
             | Output::Lost(_)
             | Output::LostDirectly
+            | Output::LostAt(_)
+            | Output::Timed(..)
+            | Output::Obeyed(..)
+            | Output::Kicked(_)
             | Output::Page(..)
             | Output::Ready
             | Output::Expelled(_)

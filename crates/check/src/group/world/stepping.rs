@@ -213,7 +213,7 @@ impl World {
                 }
                 self.end_wait(&model.setting, client, Phase::Idle);
             }
-            Notice::Released { .. } | Notice::Over(_) => {}
+            Notice::Lost { .. } | Notice::Released { .. } | Notice::Over(_) => {}
         }
     }
 

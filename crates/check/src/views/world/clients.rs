@@ -68,7 +68,7 @@ impl World {
                 }
                 (self.clients[client].phase, self.clients[client].owner) = (Phase::Idle, None);
             }
-            Notice::Released { .. } => {}
+            Notice::Lost { .. } | Notice::Released { .. } => {}
         }
     }
 

@@ -26,7 +26,7 @@ impl Arguments {
             note: self.note.clone().unwrap_or_default(),
             request: self.request.clone().unwrap_or_else(fresh_name),
         };
-        let hold = match lock_durable(&self.node, asked).await {
+        let hold = match lock_durable(self.nodes.nodes()?, asked).await {
             Ok(hold) => hold,
             Err(ClientError::Refused(why @ Refusal::Taken)) => {
                 return Err(self.not_had(1, &why));

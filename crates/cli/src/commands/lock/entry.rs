@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use catraca_client::{
-    Class, Client, ClientError, Guard, LinkStatus, Refusal, Time, Wait, Who, clock,
+    Class, Client, ClientError, Guard, LinkStatus, Nodes, Refusal, Time, Wait, Who, clock,
 };
 use nix::unistd::{User, getuid};
 
@@ -19,6 +19,8 @@ const LONG_WAIT: Duration = Duration::from_secs(3);
 enum Stop {
     Signal(nix::sys::signal::Signal),
     Error(ClientError),
+    /// The flags are wrong.
+    Input(Failure),
 }
 
 impl Arguments {
@@ -42,7 +44,9 @@ impl Arguments {
     /// Opens a session. A connection that breaks before that is made anew, for as long as the user
     /// waits, or a few seconds.
     async fn connect(&self, begin: Time, signals: &mut Signals) -> Result<Client, Stop> {
-        let mut builder = Client::builder().addresses(&self.node).who(self.who());
+        let Nodes { addresses, credentials } = self.nodes.nodes().map_err(Stop::Input)?;
+        let mut builder =
+            Client::builder().addresses(addresses).credentials(credentials).who(self.who());
         if let Some(ttl) = self.ttl {
             builder = builder.ttl(ttl);
         }
@@ -89,6 +93,7 @@ impl Arguments {
     fn stopped(&self, stop: Stop) -> Result<Ending, Failure> {
         let error = match stop {
             Stop::Signal(signal) => return Ok(Ending::Signal(signal)),
+            Stop::Input(failure) => return Err(failure),
             Stop::Error(error) => error,
         };
         let usual = match error.class() {

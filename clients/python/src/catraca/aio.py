@@ -1,0 +1,554 @@
+"""Locks for asyncio.
+
+    import catraca.aio
+
+    async with catraca.aio.Client("127.0.0.1:7801") as client:
+        async with client.lock("deploy", timeout=60) as lock:
+            await deploy(fence=lock.fence)
+
+`await client.lock("deploy")` gives a lock that is released by `await lock.release()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from types import TracebackType
+from typing import (
+    Awaitable,
+    Callable,
+    Deque,
+    Generator,
+    List,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+)
+
+from ._connection import prepare
+from ._hold import (
+    ANSWER,
+    PAUSE,
+    RETRY,
+    Addresses,
+    Grant,
+    Lease,
+    Place,
+    Request,
+    Settings,
+    Tls,
+    answered_one,
+    deadline_of,
+    left,
+    millis,
+    now,
+)
+from ._resp import Parser, Reply, ServerError, Word, encode
+from .errors import CatracaError, LockLost, LockTimeout, ProtocolError, Unavailable
+
+__all__ = ["Acquiring", "Client", "Lock"]
+
+#: So many connections that nobody uses are kept.
+MOST_IDLE = 16
+
+
+class _Connection:
+    """A connection. Answers come in the order of the requests."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._waiting: Deque[asyncio.Future[Reply]] = deque()
+        #: Is set when it has ended.
+        self.ended = asyncio.Event()
+        self._reading = asyncio.ensure_future(self._read())
+
+    @classmethod
+    async def open(cls, settings: Settings, place: Place) -> _Connection:
+        try:
+            opening = cls._streams(settings, place)
+            reader, writer = await asyncio.wait_for(opening, settings.answer)
+        except ssl.SSLCertVerificationError as error:
+            raise CatracaError(f"{place.host}: {error}") from error
+        except (OSError, asyncio.TimeoutError) as error:
+            where = place.path or f"{place.host}:{place.port}"
+            raise Unavailable(f"{where}: {error or 'no connection in time'}") from error
+        connection = cls(reader, writer)
+        if settings.token is not None:
+            try:
+                await connection.call(["AUTH", settings.token], settings.answer)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    @staticmethod
+    async def _streams(
+        settings: Settings, place: Place
+    ) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if place.path:
+            return await asyncio.open_unix_connection(place.path)
+        reader, writer = await asyncio.open_connection(place.host, place.port, ssl=settings.tls)
+        prepare(writer.get_extra_info("socket"))
+        return reader, writer
+
+    async def call(self, words: List[Word], limit: Optional[float]) -> Reply:
+        """Asks, and waits for the answer. If nobody waits for it any more, the connection ends."""
+        if self.ended.is_set():
+            raise Unavailable(f"{words[0]}: the connection has ended")
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        try:
+            self._writer.write(encode(*words))
+            # asyncio.wait_for of some versions loses a cancellation that comes with the answer.
+            await asyncio.wait([answer], timeout=limit)
+        except BaseException:
+            answer.cancel()
+            self.close()
+            raise
+        if not answer.done():
+            answer.cancel()
+            self.close()
+            raise Unavailable(f"{words[0]}: no answer in time")
+        try:
+            return answer.result()
+        except ServerError as error:
+            raise error.known() from None
+        except OSError as error:
+            raise Unavailable(f"{words[0]}: {error}") from error
+
+    async def _read(self) -> None:
+        parser = Parser()
+        why: Exception = ConnectionResetError("the node has closed the connection")
+        try:
+            while True:
+                data = await self._reader.read(65536)
+                if not data:
+                    break
+                parser.feed(data)
+                while self._settle(parser):
+                    pass
+        except (OSError, CatracaError) as error:
+            why = error
+        finally:
+            self.close()
+            while self._waiting:
+                answer = self._waiting.popleft()
+                if not answer.done():
+                    answer.set_exception(why)
+
+    def _settle(self, parser: Parser) -> bool:
+        """Gives the next answer to whoever waits for it, if it is complete."""
+        parsed = parser.next()
+        if parsed is None:
+            return False
+        if not self._waiting:
+            raise ConnectionResetError("the node has given the connection up")
+        answer = self._waiting.popleft()
+        if not answer.done():
+            if isinstance(parsed[0], ServerError):
+                answer.set_exception(parsed[0])
+            else:
+                answer.set_result(parsed[0])
+        return True
+
+    def close(self) -> None:
+        self.ended.set()
+        self._writer.close()
+        if self._reading is not asyncio.current_task():
+            self._reading.cancel()
+
+
+class Acquiring:
+    """A request that begins when it is awaited, or entered by `async with`."""
+
+    def __init__(self, begin: Callable[[], Awaitable[Lock]]) -> None:
+        self._begin = begin
+        self._lock: Optional[Lock] = None
+
+    def __await__(self) -> Generator[None, None, Lock]:
+        return self._begin().__await__()
+
+    async def __aenter__(self) -> Lock:
+        self._lock = await self._begin()
+        return self._lock
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._lock is not None:
+            await self._lock.__aexit__(kind, error, trace)
+
+
+class Client:
+    """A client of a group, for one event loop. See :class:`catraca.Client` for what it is told."""
+
+    def __init__(
+        self,
+        addresses: Addresses = "127.0.0.1",
+        *,
+        token: Optional[str] = None,
+        tls: Tls = False,
+        label: Optional[str] = None,
+        answer: float = ANSWER,
+        retry: float = RETRY,
+    ) -> None:
+        self._settings = Settings.of(addresses, token, tls, label, answer, retry)
+        self._idle: List[_Connection] = []
+        self._used: Set[_Connection] = set()
+        self._locks: Set[Lock] = set()
+        self._place = 0
+        self._is_closed = False
+
+    def lock(
+        self,
+        name: str,
+        *,
+        timeout: Optional[float] = None,
+        ttl: Optional[float] = None,
+        label: Optional[str] = None,
+    ) -> Acquiring:
+        """Takes a lock; waits for `timeout` seconds at the most, and then raises :class:`LockTimeout`.
+
+        Whoever is cancelled while it waits leaves the queue. For `ttl` see :meth:`catraca.Client.lock`.
+        """
+        return self._acquiring([name], 1, timeout, ttl, label)
+
+    async def try_lock(
+        self, name: str, *, ttl: Optional[float] = None, label: Optional[str] = None
+    ) -> Optional[Lock]:
+        """Takes a lock if nobody holds it; otherwise None."""
+        return await self._acquire(Request.of([name], 1, ttl, self._label(label)), 0)
+
+    def lock_all(
+        self,
+        names: Sequence[str],
+        *,
+        timeout: Optional[float] = None,
+        ttl: Optional[float] = None,
+        label: Optional[str] = None,
+    ) -> Acquiring:
+        """Takes several locks: all of them are held, or none. Nobody waits in a circle."""
+        return self._acquiring(list(names), 1, timeout, ttl, label)
+
+    def semaphore(
+        self,
+        name: str,
+        permits: int,
+        *,
+        timeout: Optional[float] = None,
+        ttl: Optional[float] = None,
+        label: Optional[str] = None,
+    ) -> Acquiring:
+        """Takes a place in a semaphore that lets `permits` in. All who use it say the same number."""
+        return self._acquiring([name], permits, timeout, ttl, label)
+
+    async def check(self, name: str, fence: int) -> bool:
+        """Whether the lock is held with this fence now."""
+        connection = await self._connection()
+        try:
+            words: List[Word] = ["CATRACA.CHECK", name, fence]
+            return answered_one(await connection.call(words, self._settings.answer))
+        finally:
+            self._give_back(connection)
+
+    async def close(self) -> None:
+        """Ends all connections. Locks that are still held are lost; those with a time to live end then."""
+        self._is_closed = True
+        for lock in list(self._locks):
+            lock._lose("the client was closed")
+        for connection in self._idle + list(self._used):
+            connection.close()
+        self._idle.clear()
+        self._used.clear()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _label(self, label: Optional[str]) -> Optional[str]:
+        return self._settings.label if label is None else label
+
+    def _acquiring(
+        self,
+        names: List[str],
+        permits: int,
+        timeout: Optional[float],
+        ttl: Optional[float],
+        label: Optional[str],
+    ) -> Acquiring:
+        request = Request.of(names, permits, ttl, self._label(label))
+
+        async def begin() -> Lock:
+            lock = await self._acquire(request, timeout)
+            if lock is None:
+                names = ", ".join(request.names)
+                raise LockTimeout(f"{names}: not granted within {timeout} seconds")
+            return lock
+
+        return Acquiring(begin)
+
+    async def _acquire(self, request: Request, timeout: Optional[float]) -> Optional[Lock]:
+        deadline = deadline_of(timeout)
+        failing: Optional[float] = None
+        while True:
+            connection: Optional[_Connection] = None
+            try:
+                connection = await self._connection()
+                wait, sent = left(deadline), now()
+                limit = None if wait is None else wait + self._settings.answer
+                reply = await connection.call(request.words(wait), limit)
+                grant = None if reply is None else Grant.of(reply, request)
+            except Unavailable:
+                if connection is not None:
+                    self._discard(connection)
+                failing = await self._again(failing, deadline)
+                continue
+            except BaseException as error:
+                # A refusal leaves the connection as it was. Otherwise what was granted, if anything was,
+                # ends with it.
+                is_refusal = isinstance(error, CatracaError) and not isinstance(error, ProtocolError)
+                if connection is not None:
+                    (self._give_back if is_refusal else self._discard)(connection)
+                raise
+            if grant is None:
+                self._give_back(connection)
+                return None
+            return Lock(self, connection, request, grant, sent)
+
+    async def _again(self, failing: Optional[float], deadline: Optional[float]) -> float:
+        """Waits a little before the next try. Raises what is being handled if there is none."""
+        since = now() if failing is None else failing
+        until = since + self._settings.retry
+        if deadline is not None:
+            until = min(until, max(deadline, since))
+        if now() >= until or self._is_closed:
+            raise
+        await asyncio.sleep(PAUSE)
+        return since
+
+    async def _connection(self) -> _Connection:
+        """A connection that nobody uses."""
+        if self._is_closed:
+            raise CatracaError("the client is closed")
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.ended.is_set():
+                self._used.add(connection)
+                return connection
+        connection = await self._connect()
+        self._used.add(connection)
+        return connection
+
+    async def _connect(self) -> _Connection:
+        """To the first node that can be reached, beginning with the last one that could."""
+        places = self._settings.places
+        for turn in range(len(places)):
+            number = (self._place + turn) % len(places)
+            try:
+                connection = await _Connection.open(self._settings, places[number])
+            except Unavailable:
+                if turn + 1 == len(places):
+                    raise
+                continue
+            self._place = number
+            return connection
+        raise Unavailable("no address")
+
+    def _give_back(self, connection: _Connection) -> None:
+        self._used.discard(connection)
+        is_good = not (connection.ended.is_set() or self._is_closed)
+        if is_good and len(self._idle) < MOST_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _discard(self, connection: _Connection) -> None:
+        # The next try begins at the next node.
+        self._place = (self._place + 1) % len(self._settings.places)
+        self._used.discard(connection)
+        connection.close()
+
+
+class Lock:
+    """Locks that are held, until they are released or lost. Leaving `async with` releases them."""
+
+    def __init__(
+        self,
+        client: Client,
+        connection: _Connection,
+        request: Request,
+        grant: Grant,
+        sent: float,
+    ) -> None:
+        self._client, self._connection = client, connection
+        self._lease = Lease(request.ttl, sent)
+        self._callbacks: List[Callable[[Lock], None]] = []
+        self._is_released = False
+        #: What the node calls it.
+        self.id: str = grant.id
+        #: The names, in the order of asking.
+        self.names: Tuple[str, ...] = request.names
+        #: One fence for each name. Those of a lock grow from one holder to the next.
+        self.fences: Tuple[int, ...] = grant.fences
+        #: Its time to live in seconds, if it has one.
+        self.ttl: Optional[float] = request.ttl
+        #: Is set when it is lost.
+        self.lost = asyncio.Event()
+        #: Why it is lost, if it is.
+        self.reason: Optional[str] = None
+        client._locks.add(self)
+        self._keeper = asyncio.ensure_future(self._keep())
+
+    @property
+    def name(self) -> str:
+        """The name; the first one, if these are several."""
+        return self.names[0]
+
+    @property
+    def fence(self) -> int:
+        """The fence; of the first one, if these are several."""
+        return self.fences[0]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held for certain. Look at this right before what must not be done without it."""
+        return not (self._is_released or self.lost.is_set()) and now() < self._lease.valid_until
+
+    def check(self) -> None:
+        """Raises :class:`LockLost` if it is not held for certain."""
+        if not self.is_held:
+            raise LockLost(f"{self.name}: {self.reason or 'it is not held'}")
+
+    def on_lost(self, callback: Callable[[Lock], None]) -> None:
+        """Calls this when it is lost; at once if it is."""
+        if self.lost.is_set():
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    async def release(self) -> None:
+        """Releases it, and returns when it is free. Raises :class:`LockLost` if it was lost before.
+
+        It is released even if whoever waits for this is cancelled.
+        """
+        if self._is_released:
+            return
+        self._is_released = True
+        if self.lost.is_set():
+            raise LockLost(f"{self.name}: {self.reason}")
+        await asyncio.shield(asyncio.ensure_future(self._release()))
+
+    async def __aenter__(self) -> Lock:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        try:
+            await self.release()
+        except CatracaError:
+            # What went wrong within is what the caller has to see.
+            if error is None:
+                raise
+
+    async def _release(self) -> None:
+        # The keeper may be in the middle of a question; its answer must not be left over.
+        self._client._locks.discard(self)
+        await self._stop_keeper()
+        try:
+            while True:
+                try:
+                    await self._ensure_open()
+                    words: List[Word] = ["CATRACA.UNLOCK", self.id]
+                    reply = await self._connection.call(words, self._client._settings.answer)
+                except Unavailable as error:
+                    # A lock of a connection ended with it.
+                    if not self._lease.is_timed or now() >= self._lease.valid_until:
+                        raise LockLost(f"{self.name}: {error}") from error
+                    await asyncio.sleep(PAUSE)
+                    continue
+                if not answered_one(reply):
+                    raise LockLost(f"{self.name}: the node knows nothing of it any more")
+                return
+        finally:
+            self._client._give_back(self._connection)
+
+    async def _stop_keeper(self) -> None:
+        if self._is_asking:
+            await asyncio.wait([self._keeper])
+        self._keeper.cancel()
+
+    #: The keeper has asked the node something.
+    _is_asking = False
+
+    async def _ensure_open(self) -> None:
+        """A lock with a time to live goes on over a new connection."""
+        if self._lease.is_timed and self._connection.ended.is_set():
+            self._client._used.discard(self._connection)
+            self._connection = await self._client._connect()
+            self._client._used.add(self._connection)
+
+    async def _keep(self) -> None:
+        while not (self._is_released or self.lost.is_set()):
+            try:
+                pause = max(self._lease.due - now(), 0)
+                await asyncio.wait_for(self._connection.ended.wait(), pause)
+            except asyncio.TimeoutError:
+                pass
+            if self._is_released:
+                return
+            self._is_asking = True
+            try:
+                await self._renew()
+            except Unavailable as error:
+                if not self._lease.is_timed or now() >= self._lease.lost_at:
+                    self._lose(str(error))
+                    return
+                await asyncio.sleep(PAUSE)
+            except CatracaError as error:
+                self._lose(str(error))
+                return
+            finally:
+                self._is_asking = False
+
+    async def _renew(self) -> None:
+        """Tells the node that this side is there, and learns that it is."""
+        if not self._lease.is_timed and self._connection.ended.is_set():
+            raise Unavailable("the connection has ended, and the lock with it")
+        await self._ensure_open()
+        sent = now()
+        limit = max(min(self._client._settings.answer, self._lease.lost_at - sent), 0.001)
+        if self.ttl is None:
+            await self._connection.call(["PING"], limit)
+        else:
+            words: List[Word] = ["CATRACA.RENEW", self.id, millis(self.ttl)]
+            if not answered_one(await self._connection.call(words, limit)):
+                raise LockLost("its time to live was over")
+        self._lease.renewed(sent)
+
+    def _lose(self, why: str) -> None:
+        if self._is_released or self.lost.is_set():
+            return
+        self._client._locks.discard(self)
+        self._client._discard(self._connection)
+        if asyncio.current_task() is not self._keeper:
+            self._keeper.cancel()
+        self.reason = why
+        self.lost.set()
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def __repr__(self) -> str:
+        return f"<catraca.aio.Lock {', '.join(self.names)} fence={self.fence}>"

@@ -1,0 +1,51 @@
+//! `catraca kick`: takes a member out of the view at once.
+
+use std::io::Write;
+
+use catraca_client::{Connection, DEFAULT_ADDRESS};
+
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::output::Stdout;
+use crate::service::{UNSERVED, administrator, block_on};
+use crate::value::at_node;
+
+/// Takes a member out of the view at once: whoever holds locks there gets no time to finish, and its node
+/// stops. It belongs to the group as before, and comes back when it is started again.
+///
+/// A member that does not answer is out of the view when its lease is over, and not before: it may believe
+/// until then that it holds its locks.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Arguments {
+    /// The member.
+    member: String,
+    /// The nodes to ask: the first that answers, in this order.
+    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
+    node: Vec<String>,
+}
+
+const HELP: &str = "\
+Exit codes:
+    0  it is out of the view
+    2  wrong input
+  122  a node answers, but it is not done
+  125  no node answers
+
+Example:
+  catraca kick b";
+
+impl Arguments {
+    pub(crate) fn run(self) -> Outcome {
+        block_on(async {
+            let mut connection = Connection::open_any(&self.node).await?;
+            if let Err(why) = connection.kick(&self.member, &administrator()).await? {
+                return Err(Failure::Own(UNSERVED, Some(why)));
+            }
+            let mut out = Stdout::lock();
+            writeln!(out, "'{}' is out of the view", self.member)?;
+            out.flush()?;
+            Ok(())
+        })
+    }
+}

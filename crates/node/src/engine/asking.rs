@@ -1,0 +1,157 @@
+//! Asking for pages, durable holds and timed holds, on behalf of clients of any interface.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use catraca_group::{
+    AcquireDurable, AcquireTimed, HoldId, Operation, Page, Query, Refusal, Target, TimedHold,
+    Unlock, Which,
+};
+use tokio::sync::oneshot;
+
+use super::Engine;
+use super::askers::{Asker, Durable, Timed};
+use crate::native::Outbox;
+
+/// Somebody who waits for what the service says. When it is dropped, nobody waits any more.
+pub(crate) struct Waiting<'a, T> {
+    engine: &'a Engine,
+    pub(super) number: u64,
+    answer: oneshot::Receiver<T>,
+}
+
+impl<T> Waiting<'_, T> {
+    /// What the service says.
+    pub(super) async fn answer(&mut self) -> Result<T, Refusal> {
+        // Whoever is not answered asked a node that has stopped.
+        (&mut self.answer).await.map_err(|_| Refusal::Stopped)
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        let asker = self.engine.askers.take(self.number);
+        drop(asker);
+    }
+}
+
+impl Engine {
+    pub(super) fn wait<T>(
+        &self,
+        asker: impl FnOnce(oneshot::Sender<T>) -> Asker,
+    ) -> Waiting<'_, T> {
+        let (tell, answer) = oneshot::channel();
+        let number = self.askers.add(asker(tell));
+        Waiting { engine: self, number, answer }
+    }
+
+    /// Asks for a page of who holds and who waits. The page is made when this returns, but for what other
+    /// members say.
+    pub(crate) fn list(&self, query: Query) -> impl Future<Output = Result<Page, Refusal>> {
+        let mut waiting = self.wait(Asker::Page);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.list(asker, query, parts, out));
+        async move { waiting.answer().await }
+    }
+
+    // Durable holds.
+
+    /// Asks for a durable hold. What is granted when nobody waits any more is there nevertheless.
+    pub(crate) async fn acquire_durably(&self, asked: AcquireDurable) -> Durable {
+        /// Whoever goes before it is answered does not want it.
+        struct Cancel<'a>(&'a Engine, u64);
+        impl Drop for Cancel<'_> {
+            fn drop(&mut self) {
+                let Cancel(engine, asker) = *self;
+                engine.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
+            }
+        }
+        let mut waiting = self.wait(Asker::Durable);
+        let asker = waiting.number;
+        self.ask_durably(asker, asked);
+        let cancel = Cancel(self, asker);
+        let answer = waiting.answer().await;
+        std::mem::forget(cancel);
+        answer?
+    }
+
+    /// Releases a durable hold.
+    pub(crate) async fn unlock_durable(&self, unlock: Unlock) -> Durable {
+        let mut waiting = self.wait(Asker::Durable);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
+        waiting.answer().await?
+    }
+
+    /// Looks at a durable hold.
+    pub(crate) async fn look_durable(&self, target: Target) -> Durable {
+        let mut waiting = self.wait(Asker::Durable);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.look_durable(asker, target, parts, out));
+        waiting.answer().await?
+    }
+
+    fn ask_durably(&self, asker: u64, asked: AcquireDurable) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let unix_millis = since.as_millis() as u64;
+        self.serve(|service, parts, out| {
+            service.acquire_durable(asker, None, asked, unix_millis, parts, out);
+        });
+    }
+
+    /// Asks for a durable hold. What comes of it is told there, under this number.
+    pub(crate) fn acquire_durable(&self, asked: AcquireDurable, outbox: &Arc<Outbox>, number: u32) {
+        let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
+        self.ask_durably(asker, asked);
+    }
+
+    /// Releases a durable hold. What comes of it is told there, under this number.
+    pub(crate) fn unlock(&self, unlock: Unlock, outbox: &Arc<Outbox>, number: u32) {
+        let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
+        self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
+    }
+
+    /// Nobody listens there any more: what was asked for and not granted is not wanted.
+    pub(crate) fn cancel_durables(&self, outbox: &Arc<Outbox>) {
+        for asker in self.askers.take_native(outbox) {
+            self.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
+        }
+    }
+
+    // Timed holds.
+
+    /// Asks for a timed hold. Whoever goes before it has it does not want it: it is released.
+    pub(crate) async fn acquire_timed(&self, asked: AcquireTimed) -> Result<TimedHold, Refusal> {
+        struct Cancel<'a>(&'a Engine, HoldId);
+        impl Drop for Cancel<'_> {
+            fn drop(&mut self) {
+                let Cancel(engine, id) = *self;
+                engine.serve(|service, parts, out| service.cancel_timed(id, parts, out));
+            }
+        }
+        let mut waiting = self.wait(Asker::Timed);
+        let (asker, cancel) = (waiting.number, Cancel(self, asked.id));
+        self.serve(|service, parts, out| service.acquire_timed(asker, asked, parts, out));
+        let answer: Timed = waiting.answer().await?;
+        std::mem::forget(cancel);
+        answer.map(|hold| *hold)
+    }
+
+    /// Looks at a timed hold, renews it or releases it, wherever it is.
+    pub(crate) async fn operate(
+        &self,
+        which: Which,
+        operation: Operation,
+    ) -> Result<TimedHold, Refusal> {
+        let mut waiting = self.wait(Asker::Timed);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.timed(asker, which, operation, parts, out));
+        waiting.answer().await?.map(|hold: Box<TimedHold>| *hold)
+    }
+
+    /// How many wait for what the service says.
+    #[cfg(test)]
+    pub(crate) fn waiting_askers(&self) -> usize {
+        self.askers.len()
+    }
+}

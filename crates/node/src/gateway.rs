@@ -1,0 +1,130 @@
+//! What the interfaces other than the native one ask of a node: timed holds, durable holds, lists, status.
+//!
+//! Every future may be dropped at any time. Whoever waited for locks then waits no more, and a timed hold
+//! that was granted meanwhile is released at once; a durable hold that was granted meanwhile stays, as it
+//! does when its client crashes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca_client::protocol::ForcedHold;
+use catraca_group::{
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
+    Status, Target, TimedHold, Unlock, Wait, Which, Who,
+};
+use tokio::sync::Semaphore;
+use tokio::task::yield_now;
+
+use crate::changes::Subscription;
+use crate::engine::Engine;
+use crate::secret::secret;
+
+/// A request for a hold that lives by a time to live.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    /// The locks: all of them, or none.
+    pub(crate) names: Vec<String>,
+    /// How many may be inside each at a time.
+    pub(crate) permits: u32,
+    /// How long to wait.
+    pub(crate) wait: Wait,
+    /// How long the hold lives from its grant on, unless it is renewed.
+    pub(crate) ttl: Duration,
+    /// Who asks, as lists show it.
+    pub(crate) who: Who,
+    /// What the client proves itself with when it gives the name of the lock; empty if it never does.
+    pub(crate) token: Vec<u8>,
+}
+
+/// A node, as an interface uses it.
+#[derive(Clone)]
+pub(crate) struct Gateway {
+    engine: Arc<Engine>,
+    /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
+    /// for one at once would have the service to themselves.
+    listing: Arc<Semaphore>,
+}
+
+impl Gateway {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Gateway { engine, listing: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Asks for a timed hold.
+    pub(crate) async fn acquire(&self, asked: Asking) -> Result<TimedHold, Refusal> {
+        let Asking { names, permits, wait, ttl, who, token } = asked;
+        let id = HoldId(u128::from_be_bytes(secret()));
+        let asked = AcquireTimed { id, names, permits, wait, ttl, who, token };
+        self.engine.acquire_timed(asked).await
+    }
+
+    /// Looks at a timed hold, wherever it is.
+    pub(crate) async fn look(&self, which: &Which) -> Result<TimedHold, Refusal> {
+        self.engine.operate(which.clone(), Operation::Look).await
+    }
+
+    /// Changes how long a timed hold lives, wherever it is. Returns it as it is then.
+    pub(crate) async fn renew(
+        &self,
+        which: &Which,
+        renewal: Renewal,
+    ) -> Result<TimedHold, Refusal> {
+        self.engine.operate(which.clone(), Operation::Renew(renewal)).await
+    }
+
+    /// Releases a timed hold, wherever it is. Returns it as it was.
+    pub(crate) async fn release(&self, which: &Which) -> Result<TimedHold, Refusal> {
+        self.engine.operate(which.clone(), Operation::Release).await
+    }
+
+    /// Asks for a durable hold.
+    pub(crate) async fn acquire_durable(
+        &self,
+        asked: AcquireDurable,
+    ) -> Result<DurableHold, Refusal> {
+        self.engine.acquire_durably(asked).await.map(|hold| *hold)
+    }
+
+    /// Releases a durable hold, wherever it is.
+    pub(crate) async fn unlock(&self, unlock: Unlock) -> Result<DurableHold, Refusal> {
+        self.engine.unlock_durable(unlock).await.map(|hold| *hold)
+    }
+
+    /// Looks at a durable hold, wherever it is.
+    pub(crate) async fn durable(&self, target: Target) -> Result<DurableHold, Refusal> {
+        self.engine.look_durable(target).await.map(|hold| *hold)
+    }
+
+    /// A page of who holds and who waits.
+    pub(crate) async fn page(&self, query: Query) -> Result<Page, Refusal> {
+        let turn = self.listing.acquire().await.map_err(|_| Refusal::Stopped)?;
+        let made = self.engine.list(query);
+        // Whoever wants something else from the service goes first.
+        yield_now().await;
+        drop(turn);
+        made.await
+    }
+
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
+    pub(crate) async fn force_release(
+        &self,
+        name: &str,
+        fences: &[u64],
+        by: &str,
+    ) -> Result<Vec<ForcedHold>, Refusal> {
+        self.engine.force_release(name, fences, by).await
+    }
+
+    /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
+    pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.engine.changes(prefix, after)
+    }
+
+    /// How the node is doing.
+    pub(crate) fn status(&self) -> Status {
+        self.engine.status()
+    }
+}
+
+#[cfg(test)]
+mod tests;

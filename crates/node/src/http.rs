@@ -1,0 +1,161 @@
+//! The HTTP interface: JSON over HTTP/1.1 for every language, with an OpenAPI document of itself.
+//!
+//! `server.rs` takes connections; one file for each kind of resource translates requests for the gateway;
+//! whatever is refused, by whom ever, leaves as a `problem.rs`. Names of locks travel in bodies and queries and
+//! never in paths, and fences are strings, because they do not fit into the numbers of all JSON readers.
+
+mod caller;
+mod changes;
+mod document;
+pub(crate) mod fuzzing;
+mod health;
+mod holds;
+mod host;
+mod input;
+mod locks;
+mod page;
+mod problem;
+mod server;
+mod state;
+mod status;
+mod stream;
+mod terraform;
+mod time;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use axum::{Json, Router};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use self::problem::{Kind, Problem};
+use self::server::Server;
+use self::state::States;
+use crate::acceptor::Acceptor;
+use crate::access::Access;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::gateway::Gateway;
+use crate::native::quota::Quota;
+use crate::node::StartError;
+
+/// What requests are served with.
+#[derive(Clone)]
+pub(crate) struct Api {
+    engine: Arc<Engine>,
+    gateway: Gateway,
+    access: Arc<Access>,
+    quota: Arc<Quota>,
+    /// Where the state of Terraform is kept, if it is.
+    states: Option<Arc<States>>,
+}
+
+impl Api {
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        gateway: &Gateway,
+        access: &Arc<Access>,
+        quota: Arc<Quota>,
+    ) -> Self {
+        let (engine, access) = (Arc::clone(engine), Arc::clone(access));
+        Api { engine, gateway: gateway.clone(), access, quota, states: None }
+    }
+}
+
+/// HTTP, while it is served. It ends with this.
+pub(crate) struct Serving {
+    pub(crate) address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Begins to serve HTTP, if that is configured.
+    pub(crate) async fn start(
+        config: &Config,
+        mut api: Api,
+        acceptor: &Acceptor,
+    ) -> Result<Option<Self>, StartError> {
+        let Some(listen) = config.http.listen.clone() else { return Ok(None) };
+        if let Some(folder) = &config.http.terraform_state {
+            let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
+            api.states = Some(Arc::new(States::open(folder).map_err(failed)?));
+        }
+        let failed = |reason| StartError::Listen { address: listen.clone(), reason };
+        let listener = TcpListener::bind(&listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
+        let (stop, stopped) = watch::channel(false);
+        let quota = Arc::clone(&api.quota);
+        let server = Server::new(router(api), quota, acceptor.clone());
+        let task = tokio::spawn(server.run(listener, stopped));
+        Ok(Some(Serving { address, stop, task }))
+    }
+
+    /// Takes no more requests, and waits a moment until those that came are answered.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        // How it ends does not matter.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Everything that there is under the address of the HTTP port.
+fn router(api: Api) -> Router {
+    let (documented, document) = document::documented();
+    let document = Arc::new(document);
+    let router = documented
+        .route("/openapi.json", get(async move || Json(document)))
+        .route("/problems/{kind}", get(problem::explain))
+        .route("/terraform/{*name}", any(terraform::serve))
+        .route("/terraform-lock/{*name}", any(terraform::serve_lock))
+        .merge(page::routes());
+    router
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(guard))
+        .with_state(api)
+}
+
+/// What holds for every request and every answer.
+async fn guard(request: Request, next: Next) -> Response {
+    let mut response = match host::check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+async fn nothing_here() -> Problem {
+    Problem::new(Kind::NotFound, "no-such-path", "there is nothing here; see /openapi.json")
+}
+
+/// The framework adds which methods there are.
+async fn wrong_method(method: Method) -> Response {
+    match method {
+        Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        method => {
+            let detail = format!("there is no {method} here");
+            Problem::new(Kind::WrongMethod, "wrong-method", detail).into_response()
+        }
+    }
+}

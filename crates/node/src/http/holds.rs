@@ -1,0 +1,427 @@
+//! Locks that are asked for, kept and given back.
+
+use std::time::Duration;
+
+use axum::Json as JsonAnswer;
+use axum::extract::{FromRequest, Path, Request, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderName, StatusCode};
+use catraca_group::{
+    AcquireDurable, DurableHold, HoldId, Refusal, Renewal, Target, TimedHold, Unlock, Wait, Which,
+    Who,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::caller::Caller;
+use super::input::{Asked, Json, has_body};
+use super::locks::explained;
+use super::problem::{Kind, Problem, ProblemBody};
+use super::{Api, time};
+use crate::access::{Denied, Role};
+use crate::gateway::Asking;
+use crate::secret::secret;
+
+/// The time to live of a hold for which none was given, in milliseconds.
+const USUAL_TTL: u64 = 30_000;
+/// The longest that a request waits, in milliseconds: a day.
+const LONGEST_WAIT: u64 = 86_400_000;
+
+/// What is asked for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AcquireBody {
+    /// The locks: all of them, or none. 1 to 256 names without white space, each of at most 255 bytes.
+    #[schema(min_items = 1, max_items = 256, example = json!(["deploy"]))]
+    names: Vec<String>,
+    /// How many may be inside at a time; everybody gives the same number. More than one only for one name.
+    #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 64, default = 1)]
+    permits: u32,
+    /// How long to wait, in milliseconds. 0 does not wait for others to leave.
+    #[serde(default)]
+    #[schema(maximum = 86_400_000, default = 0)]
+    wait_ms: u64,
+    /// How long the hold lasts unless it is renewed, in milliseconds; 30000 if nothing is said. Not for durable
+    /// holds.
+    #[schema(minimum = 1)]
+    ttl_ms: Option<u64>,
+    /// What the client calls itself, for lists. Not for durable holds: they have an owner.
+    label: Option<String>,
+    /// Whether the hold is durable: it does not expire, survives the loss of its node, and ends when its owner
+    /// releases it.
+    #[serde(default)]
+    durable: bool,
+    /// Who a durable hold belongs to; by default whoever the token is for.
+    #[schema(min_length = 1, max_length = 255)]
+    owner: Option<String>,
+    /// What the owner of a durable hold has to say about it.
+    #[schema(max_length = 1024)]
+    note: Option<String>,
+    /// The client's own name for its request for a durable hold: asking again with it gives the same hold.
+    #[schema(min_length = 1, max_length = 255)]
+    request_id: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A hold.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Hold {
+    /// Which one. Whoever knows the id of a hold that is not durable can renew and release it: keep it.
+    #[schema(example = "0f3c0a9e5b7d4c1f8e2a6b9d3c5f7a10")]
+    id: String,
+    /// The locks.
+    names: Vec<String>,
+    /// How many may be inside each at a time.
+    permits: u32,
+    /// A number for each name, larger than that of every earlier grant of the lock. Strings: they do not fit
+    /// into every reader's numbers.
+    #[schema(example = json!(["67108929"]))]
+    fences: Vec<String>,
+    /// The member at which it is held, or was granted.
+    member: String,
+    /// Whether it is durable.
+    durable: bool,
+    /// What the client calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    /// How long it lasts when it is renewed, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+    /// How long it lasts from now on unless it is renewed, in milliseconds. Count from before the request was
+    /// sent: then nothing that is counted is too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_in_ms: Option<u64>,
+    /// The same as an instant by the clock of the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// Who a durable hold belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    /// What the owner of a durable hold has to say about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// The owner's own name for the request for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// When a durable hold was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granted_at: Option<String>,
+}
+
+impl From<TimedHold> for Hold {
+    fn from(hold: TimedHold) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Hold {
+            id: hold.id.to_string(),
+            names: hold.names,
+            permits: hold.permits,
+            fences: hold.fences.iter().map(u64::to_string).collect(),
+            member: hold.member,
+            durable: false,
+            label: Some(hold.who.label),
+            ttl_ms: Some(millis(hold.ttl)),
+            expires_in_ms: Some(millis(hold.left)),
+            expires_at: Some(time::after(hold.left)),
+            owner: None,
+            note: None,
+            request_id: None,
+            granted_at: None,
+        }
+    }
+}
+
+impl From<DurableHold> for Hold {
+    fn from(hold: DurableHold) -> Self {
+        Hold {
+            id: hold.id.to_string(),
+            names: hold.names,
+            permits: hold.permits,
+            fences: hold.fences.iter().map(u64::to_string).collect(),
+            member: hold.granted_at.name,
+            durable: true,
+            label: None,
+            ttl_ms: None,
+            expires_in_ms: None,
+            expires_at: None,
+            owner: Some(hold.owner),
+            note: Some(hold.note),
+            request_id: Some(hold.request),
+            granted_at: Some(time::at(hold.unix_millis)),
+        }
+    }
+}
+
+/// A hold that has just been made, and where it is found.
+type Created = (StatusCode, [(HeaderName, String); 1], JsonAnswer<Hold>);
+
+/// Asks for locks: all of them, or none.
+///
+/// The request waits for as long as it says, and ends when its client goes away. What it gets is held until it
+/// is released, or until its time to live is over and it was not renewed. Asking for a durable hold again with
+/// the same owner and `request_id` gives the same hold.
+#[utoipa::path(
+    post,
+    path = "/v1/acquire",
+    request_body = AcquireBody,
+    responses(
+        (status = 201, description = "Inside", body = Hold, headers(
+            ("location" = String, description = "Where the hold is found"),
+        )),
+        (status = 409, description = "Somebody else holds a lock, or it is in use in another way", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn acquire(
+    State(api): State<Api>,
+    caller: Caller,
+    Json(asked): Json<AcquireBody>,
+) -> Result<Created, Problem> {
+    caller.may_all(Role::Lock, &asked.names)?;
+    let names = asked.names.clone();
+    let made = match asked.durable {
+        true => {
+            let asked = durable_asked(asked, &caller)?;
+            api.gateway.acquire_durable(asked).await.map(Hold::from)
+        }
+        false => api.gateway.acquire(timed_asked(asked)?).await.map(Hold::from),
+    };
+    match made {
+        // A token may have been revoked while its holder waited.
+        Ok(hold) if caller.may_all(Role::Lock, &names).is_err() => {
+            hand_back(&api, &hold).await?;
+            Err(Denied::UnknownToken.into())
+        }
+        Ok(hold) => {
+            let place = [(LOCATION, format!("/v1/holds/{}", hold.id))];
+            Ok((StatusCode::CREATED, place, JsonAnswer(hold)))
+        }
+        Err(refusal) => Err(explained(&api, refusal.into(), &names).await),
+    }
+}
+
+/// Gives back what nobody is to have.
+async fn hand_back(api: &Api, hold: &Hold) -> Result<(), Problem> {
+    let id = hold_id(&hold.id)?;
+    if hold.durable {
+        api.gateway.unlock(Unlock { target: Target::Id(id), owner: None }).await?;
+    } else {
+        api.gateway.release(&Which::Id(id)).await?;
+    }
+    Ok(())
+}
+
+fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
+    let given = [
+        ("owner", asked.owner.is_some()),
+        ("note", asked.note.is_some()),
+        ("request_id", asked.request_id.is_some()),
+    ];
+    if let Some((field, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let detail =
+            format!("'{field}' is for durable holds: say \"durable\": true, or leave it out");
+        return Err(Problem::new(Kind::BadRequest, "not-durable", detail));
+    }
+    Ok(Asking {
+        names: asked.names,
+        permits: asked.permits,
+        wait: wait(asked.wait_ms)?,
+        ttl: Duration::from_millis(asked.ttl_ms.unwrap_or(USUAL_TTL)),
+        who: Who { label: asked.label.unwrap_or_default(), pid: 0, host: String::new() },
+        token: Vec::new(),
+    })
+}
+
+fn durable_asked(asked: AcquireBody, caller: &Caller) -> Result<AcquireDurable, Problem> {
+    let given = [("ttl_ms", asked.ttl_ms.is_some()), ("label", asked.label.is_some())];
+    if let Some((field, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let detail = format!("a durable hold has no '{field}'; leave it out");
+        return Err(Problem::new(Kind::BadRequest, "durable", detail));
+    }
+    Ok(AcquireDurable {
+        names: asked.names,
+        permits: asked.permits,
+        wait: wait(asked.wait_ms)?,
+        owner: caller.owner(asked.owner)?,
+        note: asked.note.unwrap_or_default(),
+        request: asked.request_id.unwrap_or_else(random_name),
+    })
+}
+
+/// A name for a request that nobody else gives.
+fn random_name() -> String {
+    HoldId(u128::from_be_bytes(secret())).to_string()
+}
+
+fn wait(millis: u64) -> Result<Wait, Problem> {
+    match millis {
+        0 => Ok(Wait::no()),
+        1..=LONGEST_WAIT => Ok(Wait::AtMost(Duration::from_millis(millis))),
+        _ => {
+            let detail = format!("wait_ms is at most {LONGEST_WAIT}, a day");
+            Err(Problem::new(Kind::BadRequest, "bad-wait", detail))
+        }
+    }
+}
+
+/// Looks at a hold.
+#[utoipa::path(
+    get,
+    path = "/v1/holds/{id}",
+    params(("id" = String, Path, description = "Which hold", pattern = "^[0-9a-f]{32}$")),
+    responses(
+        (status = 200, description = "The hold as it is now", body = Hold),
+        (status = 404, description = "That is no id of a hold", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The hold is lost, over or released", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn look(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<JsonAnswer<Hold>, Problem> {
+    let hold = find(&api, hold_id(&id)?).await?;
+    caller.may_all(Role::Observe, &hold.names)?;
+    Ok(JsonAnswer(hold))
+}
+
+/// How long a hold is to last from now on.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RenewBody {
+    /// In milliseconds; as long as at first if nothing is said.
+    #[schema(minimum = 1)]
+    ttl_ms: Option<u64>,
+}
+
+/// Lets a hold last for its time to live again, from now on.
+#[utoipa::path(
+    post,
+    path = "/v1/holds/{id}/renew",
+    params(("id" = String, Path, description = "Which hold", pattern = "^[0-9a-f]{32}$")),
+    request_body(content = Option<RenewBody>, description = "Nothing, or how long it is to last"),
+    responses(
+        (status = 200, description = "The hold as it is now", body = Hold),
+        (status = 404, description = "That is no id of a hold", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "A durable hold does not expire", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The hold is lost, over or released", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn renew(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<JsonAnswer<Hold>, Problem> {
+    let id = hold_id(&id)?;
+    let asked = match has_body(request.headers(), request.body()) {
+        true => Json::<RenewBody>::from_request(request, &api).await?.0,
+        false => RenewBody::default(),
+    };
+    let hold = find(&api, id).await?;
+    caller.may_all(Role::Lock, &hold.names)?;
+    let Some(usual) = hold.ttl_ms else {
+        let detail = "a durable hold does not expire: there is nothing to renew";
+        return Err(Problem::new(Kind::Conflict, "durable", detail));
+    };
+    let ttl = Duration::from_millis(asked.ttl_ms.unwrap_or(usual));
+    let renewed = api.gateway.renew(&Which::Id(id), Renewal::To(ttl)).await?;
+    Ok(JsonAnswer(renewed.into()))
+}
+
+/// By whom a durable hold is released.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ReleaseQuery {
+    /// The owner of a durable hold; by default whoever the token is for. Not for other holds.
+    #[param(max_length = 255)]
+    owner: Option<String>,
+}
+
+/// Releases a hold.
+#[utoipa::path(
+    delete,
+    path = "/v1/holds/{id}",
+    params(
+        ("id" = String, Path, description = "Which hold", pattern = "^[0-9a-f]{32}$"),
+        ReleaseQuery,
+    ),
+    responses(
+        (status = 204, description = "It is released"),
+        (status = 404, description = "That is no id of a hold", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The hold is lost, over or released already", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn release(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Asked(asked): Asked<ReleaseQuery>,
+) -> Result<StatusCode, Problem> {
+    let id = hold_id(&id)?;
+    let hold = find(&api, id).await?;
+    caller.may_all(Role::Lock, &hold.names)?;
+    if hold.durable {
+        let owner = Some(caller.owner(asked.owner)?);
+        api.gateway.unlock(Unlock { target: Target::Id(id), owner }).await?;
+    } else {
+        api.gateway.release(&Which::Id(id)).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The hold with this id, wherever in the group it is.
+async fn find(api: &Api, id: HoldId) -> Result<Hold, Problem> {
+    match api.gateway.look(&Which::Id(id)).await {
+        Ok(hold) => return Ok(hold.into()),
+        Err(Refusal::NoSuchHold(_)) => {}
+        Err(refusal) => return Err(refusal.into()),
+    }
+    match api.gateway.durable(Target::Id(id)).await {
+        Ok(hold) => Ok(hold.into()),
+        // Whoever has an id has once had the hold.
+        Err(Refusal::NoSuchHold(_) | Refusal::NoRegistry) => {
+            let detail = format!("the hold {id} is lost, over or released");
+            Err(Problem::new(Kind::Gone, "gone", detail))
+        }
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Reads an id as the node writes it.
+fn hold_id(text: &str) -> Result<HoldId, Problem> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let has_form = text.len() == 32 && text.bytes().all(is_digit);
+    let id = has_form.then(|| u128::from_str_radix(text, 16).ok()).flatten();
+    id.map(HoldId).ok_or_else(|| {
+        let detail = "the id of a hold has 32 hexadecimal digits, in small letters";
+        Problem::new(Kind::NotFound, "bad-id", detail)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_node_has_written_is_an_id() {
+        let id = HoldId(0x0f3c);
+        assert_eq!(hold_id(&id.to_string()).unwrap(), id);
+        let cases =
+            ["", "0f3c", "+0000000000000000000000000000001", "../../../../../../../etc/passwd"];
+        for bad in cases.into_iter().chain([&*"F".repeat(32), &"é".repeat(16)]) {
+            assert_eq!(hold_id(bad).unwrap_err().kind(), Kind::NotFound, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wait_has_an_end() {
+        assert_eq!(wait(0).unwrap(), Wait::no());
+        assert_eq!(wait(LONGEST_WAIT).unwrap().limit(), Some(Duration::from_secs(86_400)));
+        assert_eq!(wait(LONGEST_WAIT + 1).unwrap_err().kind(), Kind::BadRequest);
+        assert_eq!(wait(u64::MAX).unwrap_err().kind(), Kind::BadRequest);
+    }
+}

@@ -1,0 +1,155 @@
+//! Takes connections and serves HTTP over them.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::stream::ReadBy;
+use crate::acceptor::{AcceptError, Acceptor};
+use crate::access::Origin;
+use crate::native::quota::{Place, Quota};
+use crate::transport::prepare;
+
+/// The header of a request has come to its end after this time. A connection without a request is given up
+/// after the same time.
+pub(super) const HEADER_TIME: Duration = Duration::from_secs(20);
+/// A client that reads nothing for so long, although there is something, is gone.
+pub(super) const READ_TIME: Duration = Duration::from_secs(20);
+/// The longest header, in bytes, with the request line.
+pub(super) const LONGEST_HEADER: usize = 16 << 10;
+/// The most lines of a header.
+const MOST_HEADERS: usize = 64;
+/// What is read ahead of a request, and kept of it until it is understood.
+const BUFFER: usize = 32 << 10;
+/// When no connection can be taken, it is tried again after so long.
+const PAUSE: Duration = Duration::from_secs(1);
+/// What whoever does not speak TLS is told where everybody has to.
+const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n\
+                     Connection: close\r\n\r\nThis port speaks TLS only: use https://\n";
+/// A node that stops waits no longer for answers to be read.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Where HTTP is served.
+pub(super) struct Server {
+    router: Router,
+    quota: Arc<Quota>,
+    acceptor: Acceptor,
+    builder: http1::Builder,
+}
+
+impl Server {
+    pub(super) fn new(router: Router, quota: Arc<Quota>, acceptor: Acceptor) -> Self {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIME)
+            .max_header_size(LONGEST_HEADER)
+            .max_headers(MOST_HEADERS)
+            .max_buf_size(BUFFER);
+        Server { router, quota, acceptor, builder }
+    }
+
+    /// Serves every connection until it is told to stop, and then what has been asked for already.
+    pub(super) async fn run(self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+        let server = Arc::new(self);
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+                _ = stop.wait_for(|&is_over| is_over) => break,
+            };
+            match accepted {
+                Ok((stream, from)) => {
+                    // Whoever finds no place is hung up on: there may be very many of them.
+                    let Some(place) = server.quota.enter(from.ip()) else { continue };
+                    let (server, stop) = (Arc::clone(&server), stop.clone());
+                    connections.spawn(async move {
+                        server.receive(stream, from, place, stop).await;
+                    });
+                }
+                Err(error) => {
+                    // Too many open files, most likely: others may close.
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        let all_served = async { while connections.join_next().await.is_some() {} };
+        // Whoever does not read its answer will find out.
+        let _ = timeout(FAREWELL, all_served).await;
+    }
+
+    async fn receive(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        place: Place,
+        stop: watch::Receiver<bool>,
+    ) {
+        if let Err(error) = prepare(&stream) {
+            return tracing::debug!(%error, "a connection is gone already");
+        }
+        match self.acceptor.accept(stream, from).await {
+            Ok((stream, origin)) => self.serve(stream, origin, place, stop).await,
+            Err(AcceptError::Plain(mut stream)) => {
+                // Whoever is gone will not be told.
+                let _ = timeout(READ_TIME, stream.write_all(PLAIN.as_bytes())).await;
+            }
+            Err(error) => tracing::debug!(%error, "a connection cannot be used"),
+        }
+    }
+
+    /// Serves one connection until either side ends it.
+    async fn serve(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin,
+        origin: Origin,
+        place: Place,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let router = TowerToHyperService::new(self.router.clone());
+        let io = TokioIo::new(ReadBy::new(io, READ_TIME));
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(origin.clone());
+            router.call(request.map(Body::new))
+        });
+        let mut connection = pin!(self.builder.serve_connection(io, service));
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = makes_way(&place, &mut stop) => {
+                // What has been asked for is still answered.
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a client went away");
+        }
+    }
+}
+
+/// Waits until a connection is to end when it can: for others, or because the node stops.
+async fn makes_way(place: &Place, stop: &mut watch::Receiver<bool>) {
+    tokio::select! {
+        () = place.makes_way() => {}
+        // If nobody is there to stop it, the node is gone.
+        _ = stop.wait_for(|&is_over| is_over) => {}
+    }
+}

@@ -1,0 +1,355 @@
+//! Serves the clients of the Redis protocol.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet, coop};
+use tokio::time::{Instant, timeout};
+
+use crate::access::{Denied, Origin};
+use crate::config::Config;
+use crate::native::quota::{self, Bytes, Quota};
+use crate::node::StartError;
+use crate::transport::prepare;
+
+use super::client::{Client, Next, Shared};
+use super::frame::{Decoder, FrameError, LONGEST_COMMAND};
+
+/// With so many bytes unread, nothing more is heard from a client.
+pub(crate) const MOST_UNREAD: usize = 64 << 10;
+/// A command that has begun comes to its end in this time, or not at all.
+pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(10);
+/// Who has to say who it is does so in this time.
+pub(crate) const AUTH_TIME: Duration = Duration::from_secs(30);
+/// A client that reads nothing for so long, although there is something, is gone.
+pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
+/// After an error that ends a connection, so long is waited for the client to read it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// A buffer that has grown beyond this is given back when it is empty.
+const USUAL_BUFFER: usize = 8 << 10;
+/// How much is read at once of a command that has begun.
+const CHUNK: usize = 4 << 10;
+/// How much room an idle connection has for what comes next: there may be very many of them.
+const IDLE_CHUNK: usize = 512;
+/// After a call that could not be taken, so long until the next is.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The Redis protocol, while it is served. Dropping it ends every connection.
+pub(crate) struct Serving {
+    /// Where.
+    pub(crate) address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Serving {
+    /// Serves, if the configuration says where.
+    pub(crate) async fn start(
+        config: &Config,
+        shared: Shared,
+        quota: Arc<Quota>,
+    ) -> Result<Option<Self>, StartError> {
+        let Some(address) = &config.resp.listen else { return Ok(None) };
+        let failed = |reason| StartError::Listen { address: address.clone(), reason };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        if !config.security.may_listen_at(address.ip()) {
+            return Err(StartError::Insecure(address));
+        }
+        let server = Server { shared: Arc::new(shared), quota };
+        Ok(Some(Serving { address, task: tokio::spawn(server.run(listener)) }))
+    }
+}
+
+/// Where clients are served.
+pub(crate) struct Server {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) quota: Arc<Quota>,
+}
+
+impl Server {
+    /// Answers every call. Calls end with this.
+    pub(crate) async fn run(self, listener: TcpListener) {
+        let server = Arc::new(self);
+        let mut calls = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = calls.join_next() => continue,
+            };
+            match accepted {
+                Ok((stream, from)) => {
+                    let server = Arc::clone(&server);
+                    calls.spawn(async move {
+                        if let Err(error) = prepare(&stream) {
+                            return tracing::debug!(%from, %error, "a client went away");
+                        }
+                        let (reader, writer) = stream.into_split();
+                        server.serve(reader, writer, from, Origin::of(from.ip())).await;
+                    });
+                }
+                Err(error) => {
+                    // Too many open files, most likely: others may close.
+                    tracing::warn!(%error, "a call could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves one client until it hangs up.
+    pub(crate) async fn serve(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        mut writer: impl AsyncWrite + Unpin,
+        from: SocketAddr,
+        origin: Origin,
+    ) {
+        let Some(place) = self.quota.enter(from.ip()) else {
+            let full = b"-ERR max number of clients reached; close some, or try again\r\n";
+            // It may be gone already.
+            let _ = timeout(FAREWELL, writer.write_all(full)).await;
+            return;
+        };
+        let client = Client::new(&self.shared, origin, from.ip().to_string());
+        let mut connection = Connection {
+            client,
+            quota: &self.quota,
+            readings: self.shared.access.readings(),
+            place,
+            reader,
+            writer,
+            decoder: Decoder::default(),
+            bytes: Vec::new(),
+            begun: None,
+            unread: Vec::new(),
+        };
+        if let Err(error) = connection.run().await {
+            tracing::debug!(%from, %error, "a client went away");
+        }
+    }
+}
+
+/// One connection.
+struct Connection<'a, R, W> {
+    client: Client,
+    quota: &'a Quota,
+    /// Tells when the client may not be known any more.
+    readings: tokio::sync::watch::Receiver<u64>,
+    place: quota::Place,
+    reader: R,
+    writer: W,
+    decoder: Decoder,
+    /// What has come and is not answered.
+    bytes: Vec<u8>,
+    /// When the command has to be whole whose beginning has come.
+    begun: Option<Instant>,
+    /// What has been answered and is not written.
+    unread: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
+    async fn run(&mut self) -> io::Result<()> {
+        let quota = self.quota;
+        let mut unfinished = quota.unfinished();
+        let connected = Instant::now();
+        loop {
+            let answered = self.answer_all().await;
+            self.write().await?;
+            if answered? == Next::End {
+                return Ok(());
+            }
+            self.count(&mut unfinished)?;
+            let nobody = (!self.client.is_identified()).then_some(connected + AUTH_TIME);
+            let limit = self.begun.into_iter().chain(nobody).min();
+            if self.client.bound.is_used() || self.client.watching.is_on() {
+                self.place.stay();
+            }
+            let outbox = Arc::clone(&self.client.bound.outbox);
+            tokio::select! {
+                read = read_some(&mut self.reader, &mut self.bytes) => {
+                    if read? == 0 {
+                        return Ok(());
+                    }
+                }
+                () = outbox.filled() => {
+                    if let Err(failure) = self.client.bound.check() {
+                        // The end of the connection tells the client that its locks are lost.
+                        return Err(io::Error::other(failure.to_string()));
+                    }
+                }
+                item = self.client.watching.next() => {
+                    let Some(item) = item else { return Ok(()) };
+                    self.client.tell(&item);
+                    self.take_replies();
+                }
+                Ok(()) = self.readings.changed() => {
+                    if self.client.is_revoked() {
+                        return Err(io::Error::other(Denied::UnknownToken));
+                    }
+                }
+                () = at(limit) => return Err(too_slow()),
+                () = self.place.makes_way() => {
+                    return Err(io::Error::other("it makes way for others"));
+                }
+            }
+        }
+    }
+
+    /// Bytes of a command that is not whole count.
+    fn count(&mut self, unfinished: &mut Bytes<'_>) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            self.begun = None;
+            if self.bytes.capacity() > USUAL_BUFFER {
+                self.bytes = Vec::new();
+            }
+        } else {
+            self.begun.get_or_insert_with(|| Instant::now() + COMMAND_TIME);
+        }
+        match unfinished.set(self.bytes.len(), quota::MOST_UNFINISHED) {
+            true => Ok(()),
+            false => Err(io::Error::other("too many commands have not come to their end")),
+        }
+    }
+
+    /// Answers the commands that have come. Answers are written when there is nothing more to do at once.
+    async fn answer_all(&mut self) -> io::Result<Next> {
+        let mut begin = 0;
+        loop {
+            let length = match self.decoder.check(&self.bytes[begin..]) {
+                Ok(Some(length)) => length,
+                Ok(None) => break,
+                Err(error) => return Ok(self.refuse(&error)),
+            };
+            let next = self.answer(begin).await?;
+            self.decoder.reset();
+            begin += length;
+            if next == Next::End {
+                return Ok(Next::End);
+            }
+            self.begun = None;
+            if self.unread.len() > MOST_UNREAD {
+                self.write().await?;
+            }
+            coop::consume_budget().await;
+        }
+        self.bytes.drain(..begin);
+        Ok(Next::GoOn)
+    }
+
+    /// What has come is no command: where the next one begins is not known.
+    fn refuse(&mut self, error: &FrameError) -> Next {
+        self.client.replies.error(&format!("ERR {error}"));
+        self.take_replies();
+        Next::End
+    }
+
+    /// Answers the command that begins there and is whole.
+    async fn answer(&mut self, begin: usize) -> io::Result<Next> {
+        let mut later = Vec::new();
+        let identity = self.client.identity.clone();
+        let is_revoked = || identity.as_ref().is_ok_and(|identity| !identity.is_known());
+        let next = {
+            let command = self.decoder.command(&self.bytes[begin..]);
+            let mut answering = pin!(self.client.answer(command));
+            let polled = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+            if polled.is_pending() {
+                write(&mut self.writer, &mut self.unread, self.quota).await?;
+            }
+            match polled {
+                Poll::Ready(next) => next,
+                Poll::Pending => loop {
+                    let has_room = later.len() < LONGEST_COMMAND;
+                    tokio::select! {
+                        next = &mut answering => break next,
+                        // Commands behind one that waits, wait. The end of the connection ends it.
+                        read = read_some(&mut self.reader, &mut later), if has_room => {
+                            if read? == 0 {
+                                return Ok(Next::End);
+                            }
+                        }
+                        Ok(()) = self.readings.changed() => {
+                            if is_revoked() {
+                                return Err(io::Error::other(Denied::UnknownToken));
+                            }
+                        }
+                    }
+                },
+            }
+        };
+        self.bytes.extend_from_slice(&later);
+        self.take_replies();
+        Ok(next)
+    }
+
+    fn take_replies(&mut self) {
+        self.unread.extend_from_slice(self.client.replies.bytes());
+        self.client.replies.clear();
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        write(&mut self.writer, &mut self.unread, self.quota).await
+    }
+}
+
+/// Writes what there is to say.
+async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    bytes: &mut Vec<u8>,
+    quota: &Quota,
+) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let mut unread = quota.pages();
+    if !unread.set(bytes.len(), quota::MOST_PAGES) {
+        return Err(io::Error::other("too many clients do not read"));
+    }
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let written = timeout(READ_TIME, writer.write(rest)).await;
+        match written.unwrap_or_else(|_| Err(too_slow()))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => rest = &rest[written..],
+        }
+    }
+    // Over TLS it leaves only then.
+    timeout(READ_TIME, writer.flush()).await.unwrap_or_else(|_| Err(too_slow()))?;
+    bytes.clear();
+    if bytes.capacity() > USUAL_BUFFER {
+        *bytes = Vec::new();
+    }
+    Ok(())
+}
+
+/// Reads what there is, but not so much that an unfinished command costs more than it has to.
+async fn read_some(
+    reader: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+) -> io::Result<usize> {
+    bytes.reserve(if bytes.is_empty() { IDLE_CHUNK } else { CHUNK });
+    reader.read_buf(bytes).await
+}
+
+async fn at(limit: Option<Instant>) {
+    match limit {
+        Some(limit) => tokio::time::sleep_until(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn too_slow() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
+}

@@ -1,0 +1,234 @@
+//! What was measured, and what it says about the goals.
+
+use serde::Serialize;
+
+use super::load::{Figures, LOADS};
+use super::systems::{Measured, System};
+
+/// Where the processes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Cores {
+    /// All of them on one core.
+    Pinned,
+    /// Wherever the system puts them.
+    Free,
+}
+
+impl Cores {
+    pub(super) const ALL: [Cores; 2] = [Cores::Pinned, Cores::Free];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Cores::Pinned => "pinned",
+            Cores::Free => "free",
+        }
+    }
+}
+
+/// The figures of one system under one load.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Line {
+    pub(super) system: &'static str,
+    pub(super) cores: Cores,
+    pub(super) load: &'static str,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Results {
+    pub(super) lines: Vec<Line>,
+    /// What could not be measured, and why.
+    pub(super) missing: Vec<(String, String)>,
+}
+
+impl Results {
+    /// Adds what the rounds of one system have shown: of each load the round in the middle, by its
+    /// rate, and the violations of all rounds.
+    pub(super) fn add(&mut self, system: &System, cores: Cores, rounds: &[Measured]) {
+        for load in &LOADS {
+            let mut of_load: Vec<&Figures> =
+                rounds.iter().filter_map(|round| round.get(load.key)).collect();
+            of_load.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
+            let Some(middle) = of_load.get(of_load.len() / 2) else { continue };
+            let violations = of_load.iter().map(|figures| figures.violations).sum();
+            let figures = Figures { violations, ..(*middle).clone() };
+            self.lines.push(Line { system: system.key, cores, load: load.key, figures });
+        }
+    }
+
+    pub(super) fn figures(&self, system: &str, cores: Cores, load: &str) -> Option<&Figures> {
+        let is_it =
+            |line: &&Line| line.system == system && line.cores == cores && line.load == load;
+        self.lines.iter().find(is_it).map(|line| &line.figures)
+    }
+
+    /// How often two were inside, in all that was measured.
+    pub(super) fn violations(&self) -> u64 {
+        self.lines.iter().map(|line| line.figures.violations).sum()
+    }
+}
+
+/// What a ratio should be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// A ratio under one load, beside what it should be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Ratio {
+    pub(super) ours: &'static str,
+    pub(super) peer: &'static str,
+    pub(super) cores: Cores,
+    pub(super) load: &'static str,
+    pub(super) ratio: f64,
+    pub(super) goal: Bound,
+}
+
+impl Ratio {
+    pub(super) fn is_met(&self) -> bool {
+        match self.goal {
+            Bound::AtLeast(least) => self.ratio >= least,
+            Bound::AtMost(most) => self.ratio <= most,
+        }
+    }
+
+    /// Which of two is further from its goal.
+    pub(super) fn worse(self, other: Ratio) -> Ratio {
+        let is_worse = match self.goal {
+            Bound::AtLeast(_) => other.ratio < self.ratio,
+            Bound::AtMost(_) => other.ratio > self.ratio,
+        };
+        if is_worse { other } else { self }
+    }
+}
+
+const ALONE: [&str; 2] = ["one", "apart"];
+const CONTENDED: [&str; 2] = ["eight", "crowd"];
+const EVERY: [&str; 4] = ["one", "apart", "eight", "crowd"];
+/// Each of ours with the peers of its size.
+const REPLICATED: [(&str, [&str; 2]); 6] = [
+    ("native-1", ["etcd-1", "zookeeper-1"]),
+    ("native-3", ["etcd-3", "zookeeper-3"]),
+    ("resp-1", ["etcd-1", "zookeeper-1"]),
+    ("resp-3", ["etcd-3", "zookeeper-3"]),
+    ("http-1", ["etcd-1", "zookeeper-1"]),
+    ("http-3", ["etcd-3", "zookeeper-3"]),
+];
+
+/// All ratios that have a goal, as far as they were measured; those of one goal follow each other.
+pub(super) fn ratios(results: &Results) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    for cores in Cores::ALL {
+        let mut rates = |ours, peer, loads: &[&'static str], least| {
+            for &load in loads {
+                let rate = |system| results.figures(system, cores, load).map(|it| it.per_second);
+                let (Some(one), Some(other)) = (rate(ours), rate(peer)) else { continue };
+                let (ratio, goal) = (one / other, Bound::AtLeast(least));
+                ratios.push(Ratio { ours, peer, cores, load, ratio, goal });
+            }
+        };
+        for ours in ["resp-1", "resp-keys"] {
+            rates(ours, "redis", &ALONE, 1.0);
+            rates(ours, "redis", &CONTENDED, 5.0);
+            rates(ours, "redis-fast", &CONTENDED, 5.0);
+        }
+        for (ours, peers) in REPLICATED {
+            for peer in peers {
+                rates(ours, peer, &EVERY, 10.0);
+            }
+        }
+        for ours in ["native-1", "resp-1"] {
+            for load in CONTENDED {
+                let time = |system| {
+                    let contended = results.figures(system, cores, load)?.contended.as_ref()?;
+                    Some(contended.hand_over?[0])
+                };
+                let (Some(one), Some(bare)) = (time(ours), time("bare")) else { continue };
+                let (ratio, goal) = (one / bare, Bound::AtMost(2.0));
+                ratios.push(Ratio { ours, peer: "bare", cores, load, ratio, goal });
+            }
+        }
+    }
+    ratios
+}
+
+/// Of each goal the load that is furthest from it.
+pub(super) fn worst(ratios: &[Ratio]) -> Vec<Ratio> {
+    let is_same = |one: &Ratio, other: &Ratio| {
+        (one.ours, one.peer, one.cores, one.goal)
+            == (other.ours, other.peer, other.cores, other.goal)
+    };
+    let chunks = ratios.chunk_by(is_same);
+    chunks.filter_map(|chunk| chunk.iter().cloned().reduce(Ratio::worse)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::Contended;
+    use super::super::systems::SYSTEMS;
+    use super::*;
+
+    fn figures(per_second: f64, hand_over: f64, violations: u64) -> Figures {
+        let contended = Some(Contended { hand_over: Some([hand_over, hand_over]), jain: 1.0 });
+        Figures { per_second, contended, violations }
+    }
+
+    fn results(given: &[(&str, &'static str, f64, f64)]) -> Results {
+        let mut results = Results::default();
+        for &(key, load, rate, time) in given {
+            let system = SYSTEMS.iter().find(|system| system.key == key).unwrap();
+            let round = Measured::from([(load, figures(rate, time, 0))]);
+            results.add(system, Cores::Free, &[round]);
+        }
+        results
+    }
+
+    #[test]
+    fn of_several_rounds_the_middle_one_counts_and_no_violation_is_forgotten() {
+        let rounds = [(30.0, 0), (10.0, 2), (20.0, 1)]
+            .map(|(rate, violations)| Measured::from([("one", figures(rate, 1.0, violations))]));
+        let mut results = Results::default();
+        results.add(&SYSTEMS[0], Cores::Free, &rounds);
+        let figures = results.figures(SYSTEMS[0].key, Cores::Free, "one").unwrap();
+        assert_eq!((figures.per_second, figures.violations), (20.0, 3));
+        assert_eq!(results.violations(), 3);
+    }
+
+    #[test]
+    fn a_goal_is_judged_by_the_load_that_is_furthest_from_it() {
+        let results = results(&[
+            ("redis", "one", 100.0, 0.0),
+            ("resp-1", "one", 150.0, 0.0),
+            ("redis", "apart", 100.0, 0.0),
+            ("resp-1", "apart", 90.0, 0.0),
+            ("bare", "eight", 1.0, 10.0),
+            ("native-1", "eight", 1.0, 15.0),
+            ("bare", "crowd", 1.0, 10.0),
+            ("native-1", "crowd", 1.0, 30.0),
+        ]);
+        let worst = worst(&ratios(&results));
+        let told: Vec<_> =
+            worst.iter().map(|it| (it.ours, it.load, it.ratio, it.is_met())).collect();
+        assert_eq!(told, [("resp-1", "apart", 0.9, false), ("native-1", "crowd", 3.0, false)]);
+    }
+
+    #[test]
+    fn every_goal_names_systems_and_loads_that_there_are() {
+        let mut all = Results::default();
+        for system in SYSTEMS {
+            let round: Measured =
+                LOADS.iter().map(|load| (load.key, figures(1.0, 1.0, 0))).collect();
+            for cores in Cores::ALL {
+                all.add(system, cores, std::slice::from_ref(&round));
+            }
+        }
+        // Redis: 2 of 2 + 2 + 2 loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
+        assert_eq!(ratios(&all).len(), 2 * (12 + 48 + 4));
+    }
+}
