@@ -58,6 +58,7 @@ without_systemd() {
 # The command of the unit, as the user of the unit.
 use() {
     start=$(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/catraca.service)
+    install -d -o catraca -g catraca /run/catraca
     # As it is written: words and no quotes.
     setpriv --reuid catraca --regid catraca --clear-groups --no-new-privs \
         env -i USER=catraca PATH=/usr/bin:/bin $start >/tmp/node 2>&1 &
@@ -78,13 +79,20 @@ is_purged() {
     [ ! -e /var/lib/catraca ] && [ ! -e /etc/catraca ] || fail 'its files are left'
 }
 
-# A systemd that only writes down what it is told.
+# A systemd that writes down what it is told, and runs nothing.
 with_systemd() {
     mkdir -p /run/systemd/system
     # Machines that build things often forbid packages to start services.
-    rm -f /usr/bin/systemctl /usr/sbin/policy-rc.d
-    printf '#!/bin/sh\necho "$@" >>/tmp/told\ncase "$*" in *is-enabled*) echo enabled ;; esac\n' \
-        >/usr/bin/systemctl
+    rm -f /usr/sbin/policy-rc.d
+    mv /usr/bin/systemctl /usr/bin/systemctl.real
+    cat >/usr/bin/systemctl <<'END'
+#!/bin/sh
+echo "$@" >>/tmp/told
+case "$*" in
+*is-enabled*) echo enabled ;;
+*preset* | *enable* | *disable*) exec systemctl.real "$@" ;;
+esac
+END
     chmod 755 /usr/bin/systemctl
     is_told 'start catraca.service' --install /tmp/package.deb
     [ -e /etc/systemd/system/multi-user.target.wants/catraca.service ] || fail 'it is not enabled'

@@ -84,6 +84,14 @@ impl Manager {
         self.wait();
     }
 
+    /// Tells it that the node reads something again; after that it is to be told that it is ready.
+    pub(crate) fn reloading(&mut self) {
+        self.send(&["RELOADING=1".to_string()]);
+        if std::mem::take(&mut self.knows_ready) {
+            self.next = Instant::now();
+        }
+    }
+
     /// Tells it that the node stops, for which its clients are given a while.
     pub(crate) fn stopping(&mut self, drain: Duration) {
         let time = (drain + FAREWELL).as_micros();
@@ -184,6 +192,10 @@ mod tests {
         assert_eq!(received(&socket).as_deref(), Some(text));
         manager.tell(&ready);
         assert_eq!(received(&socket), None);
+        manager.reloading();
+        assert_eq!(received(&socket).as_deref(), Some("RELOADING=1"));
+        manager.tell(&ready);
+        assert_eq!(received(&socket).as_deref(), Some("READY=1"));
         manager.stopping(Duration::from_secs(5));
         let text = received(&socket).unwrap();
         assert!(text.starts_with("STOPPING=1\nEXTEND_TIMEOUT_USEC=15000000\nSTATUS="), "{text}");

@@ -602,7 +602,7 @@ fn measure_hold(
     let Some(hold) = lock.holds().find(|hold| hold.ticket == ticket) else { return };
     let weight = match hold.asker.request {
         Some(_) => 1,
-        None if counts.grants % SAMPLED == 0 => SAMPLED,
+        None if counts.grants.is_multiple_of(SAMPLED) => SAMPLED,
         None => return,
     };
     times.holds.add(out.driver.now().since(hold.since), weight);

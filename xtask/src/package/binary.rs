@@ -58,6 +58,12 @@ impl Binary {
         Ok(binary)
     }
 
+    /// One that is packed and never run.
+    #[cfg(test)]
+    pub(super) fn for_tests(bytes: Vec<u8>) -> Self {
+        Binary { path: PathBuf::new(), bytes, machine: "x86_64", libraries: Vec::new() }
+    }
+
     /// What it prints.
     pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>> {
         let output = Command::new(&self.path).args(arguments).output();

@@ -119,3 +119,59 @@ fn digest(content: &[u8]) -> String {
 fn bytes(value: &Value) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec(value)?)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    /// The files of an archive that this crate has written, by their paths.
+    fn unpacked(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+        const BLOCK: usize = 512;
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+            String::from_utf8(bytes[..end].to_vec()).unwrap()
+        };
+        let mut files = BTreeMap::new();
+        let mut rest = archive;
+        while rest[0] != 0 {
+            let (path, size) = (text(&rest[..100]), text(&rest[124..136]));
+            let size = usize::from_str_radix(&size, 8).unwrap();
+            files.insert(path, rest[BLOCK..BLOCK + size].to_vec());
+            rest = &rest[BLOCK + size.next_multiple_of(BLOCK)..];
+        }
+        files
+    }
+
+    #[test]
+    fn every_digest_of_an_image_is_that_of_a_content_in_it() {
+        let binary = Binary::for_tests(b"not much of a program".to_vec());
+        let image = archive(&binary, 1_700_000_000).unwrap();
+        assert_eq!(image, archive(&binary, 1_700_000_000).unwrap(), "the same bytes every time");
+        let files = unpacked(&image);
+        let blob = |descriptor: &Value| {
+            let digest = descriptor["digest"].as_str().unwrap();
+            let content = &files[&format!("./blobs/{}", digest.replace(':', "/"))];
+            assert_eq!(super::digest(content), digest);
+            assert_eq!(descriptor["size"], content.len());
+            content.clone()
+        };
+        let read = |content: &[u8]| serde_json::from_slice::<Value>(content).unwrap();
+        assert_eq!(read(&files["./oci-layout"])["imageLayoutVersion"], "1.0.0");
+        let manifest = read(&blob(&read(&files["./index.json"])["manifests"][0]));
+        let config = read(&blob(&manifest["config"]));
+        let mut layer = Vec::new();
+        let packed = blob(&manifest["layers"][0]);
+        GzDecoder::new(packed.as_slice()).read_to_end(&mut layer).unwrap();
+        assert_eq!(config["rootfs"]["diff_ids"][0], super::digest(&layer));
+        assert_eq!(config["config"]["User"], "65532:65532");
+        let inside = unpacked(&layer);
+        assert_eq!(inside["./usr/bin/catraca"], binary.bytes);
+        assert!(inside.contains_key("./var/lib/catraca/"));
+    }
+}

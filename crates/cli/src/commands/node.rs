@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     http: HttpArguments,
     #[command(flatten)]
-    operations: operations::Arguments,
+    operations: operations::OperationArguments,
     #[command(flatten)]
     security: SecurityArguments,
     #[command(flatten)]
@@ -303,7 +303,10 @@ async fn serve(config: Config) -> Outcome {
         };
         match signal {
             Signal::SIGUSR1 => tell(&node.status()),
-            Signal::SIGHUP if reloads => reload(&node),
+            Signal::SIGHUP if reloads => {
+                manager.reloading();
+                reload(&node);
+            }
             // It has no meaning here, but must not end a node.
             Signal::SIGUSR2 => {}
             which => {

@@ -12,22 +12,22 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use catraca_client::DEFAULT_ADDRESS;
+use catraca_client::Nodes;
 use nix::sys::signal::Signal;
 use ratatui::crossterm::event::{Event, KeyEventKind};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use self::asking::{Answer, look, sample};
+use self::asking::{Answer, force, look, sample};
 use self::screen::Theme;
 use self::terminal::Terminal;
 use self::view::{Effect, View};
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::reason;
 use crate::service::{block_on, ends_with};
 use crate::signals::Signals;
-use crate::value::at_node;
 
 /// Shows members, locks, queues and rates of a group, live in a terminal.
 ///
@@ -36,9 +36,8 @@ use crate::value::at_node;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
-    /// The nodes to ask: the first that answers, in this order. The key 'n' asks the next member.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -47,6 +46,7 @@ Keys:
   Enter   inspect a lock       /      show only some locks
   s       sort                 n      ask the next member
   m v     members, views       p      pause
+  F       release by force, after a question
 
 Exit codes:
     0  the user has quit
@@ -71,15 +71,18 @@ impl Arguments {
     }
 
     async fn show(self) -> Outcome {
-        let mut signals = Signals::listen().map_err(of_terminal)?;
-        let mut view = View::new(self.node);
+        let Nodes { addresses, credentials } = self.nodes.nodes()?;
+        let mut view = View::new(addresses);
         // Where nobody answers at all, the shell is a better place to say so than an empty screen.
         let wish = view.wish();
-        let result = Ok(sample(&mut None, &wish).await?);
+        let result = Ok(sample(&mut None, &credentials, &wish).await?);
         view.on_answer(Answer { wish, result });
+        // From here on there is a terminal to be given back.
+        let mut signals = Signals::listen().map_err(of_terminal)?;
         let (wishes, wished) = watch::channel(view.wish());
         let (answers, mut answered) = mpsc::channel(1);
-        tokio::spawn(look(wished, answers));
+        tokio::spawn(look(credentials.clone(), wished, answers));
+        let (forced, mut ended) = mpsc::channel(1);
         let theme = Theme::new(std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
         let mut terminal = Terminal::take().map_err(of_terminal)?;
         let mut events = terminal::events();
@@ -99,6 +102,15 @@ impl Arguments {
                         match view.on_key(key) {
                             Some(Effect::Quit) => return Ok(()),
                             Some(Effect::Suspend) => terminal.suspend().map_err(of_terminal)?,
+                            Some(Effect::Force(meant)) => {
+                                let nodes = Nodes::at(view.wish().nodes);
+                                let nodes = nodes.showing(credentials.clone());
+                                let forced = forced.clone();
+                                tokio::spawn(async move {
+                                    // If nobody hears it any more, the view is closed.
+                                    forced.send(force(nodes, meant).await).await.ok();
+                                });
+                            }
                             None => {}
                         }
                     }
@@ -106,6 +118,7 @@ impl Arguments {
                     Some(_) => {}
                 },
                 Some(answer) = answered.recv() => view.on_answer(answer),
+                Some(words) = ended.recv() => view.on_forced(words),
                 now = ticks.tick() => {
                     view.on_time(now.saturating_duration_since(last));
                     last = now;

@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use catraca_client::{ClientError, Connection, Line, LineKey, Query, Selection, Status};
+use catraca_client::protocol::ForcedHold;
+use catraca_client::{
+    ClientError, Connection, Credentials, Line, LineKey, Nodes, Query, Selection, Status,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
+
+use crate::commands::locks::printable;
+use crate::service::administrator;
 
 /// From one look to the next.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -53,6 +59,15 @@ pub(super) struct Listing {
     pub(super) silent: Vec<String>,
 }
 
+/// Holds that are to end: only those that were seen, whoever has the lock by then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Meant {
+    pub(super) name: String,
+    pub(super) fences: Vec<u64>,
+    /// Whose they are, for people.
+    pub(super) whose: String,
+}
+
 /// What came of a wish.
 pub(super) struct Answer {
     pub(super) wish: Wish,
@@ -60,12 +75,16 @@ pub(super) struct Answer {
 }
 
 /// Looks again and again, as is wished last, until nobody wants to know.
-pub(super) async fn look(mut wishes: watch::Receiver<Wish>, answers: mpsc::Sender<Answer>) {
+pub(super) async fn look(
+    shown: Credentials,
+    mut wishes: watch::Receiver<Wish>,
+    answers: mpsc::Sender<Answer>,
+) {
     let mut connection = None;
     loop {
         let wish = wishes.borrow_and_update().clone();
         if !wish.is_paused {
-            let sampling = sample(&mut connection, &wish);
+            let sampling = sample(&mut connection, &shown, &wish);
             let result = tokio::select! {
                 result = sampling => result,
                 changed = wishes.changed() => {
@@ -96,12 +115,14 @@ pub(super) async fn look(mut wishes: watch::Receiver<Wish>, answers: mpsc::Sende
 /// One look.
 pub(super) async fn sample(
     connection: &mut Option<(Vec<String>, Connection)>,
+    shown: &Credentials,
     wish: &Wish,
 ) -> Result<Sample, ClientError> {
     let connection = match connection {
         Some((nodes, open)) if *nodes == wish.nodes => open,
         other => {
-            let open = Connection::open_any(&wish.nodes).await?;
+            let nodes = Nodes::at(&wish.nodes).showing(shown.clone());
+            let open = Connection::open_any(nodes).await?;
             &mut other.insert((wish.nodes.clone(), open)).1
         }
     };
@@ -123,6 +144,23 @@ pub(super) async fn sample(
     };
     let address = connection.address().to_string();
     Ok(Sample { address, status, locks, inspected })
+}
+
+/// Ends the holds that are meant, and says what came of it.
+pub(super) async fn force(nodes: Nodes, meant: Meant) -> String {
+    let Meant { name, fences, .. } = &meant;
+    let forcing = async {
+        let mut connection = Connection::open_any(nodes).await?;
+        connection.force_release(name, fences, &administrator()).await
+    };
+    match forcing.await {
+        Ok(forced) => {
+            let who = |hold: &ForcedHold| format!("{} at {}", printable(&hold.label), hold.member);
+            let who: Vec<String> = forced.iter().map(who).collect();
+            format!("released '{}' of {}", printable(name), who.join(", "))
+        }
+        Err(error) => format!("'{}' is not released: {error}", printable(name)),
+    }
 }
 
 async fn list(connection: &mut Connection, mut query: Query) -> Result<Listing, ClientError> {

@@ -12,7 +12,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line as Text;
 use ratatui::widgets::{Paragraph, Row as Cells, Table};
 
-use super::asking::{Listing, Sample};
+use super::asking::{Listing, Meant, Sample};
 use super::rows::Row;
 use super::view::{Input, Page, Rates, View};
 use crate::commands::locks::{age_of, printable, who};
@@ -110,6 +110,10 @@ impl Screen<'_, '_> {
         let (words, style) = match (&view.input, view.news()) {
             (Some(Input::Filter(text)), _) => {
                 (format!("names that begin with (* first: contain): {text}_"), HEADING)
+            }
+            (Some(Input::Force(Meant { name, whose, .. })), _) => {
+                let name = cut(&printable(name), 30);
+                (format!("y releases '{name}' of {whose} by force; any other key: no"), HEADING)
             }
             (None, Some(news)) => (news.to_string(), HEADING),
             (None, None) => (keys(view), self.theme.quiet),
@@ -291,6 +295,7 @@ Esc                go back; in the overview: show all locks again
                    those of this part in whose name or holder it occurs
 s                  sort by name, queue, age or node
 > <                the next part of a long list, and the one before
+F                  release the lock by force, after a question
 n                  ask the next member
 m v                all members; the last views
 p, Space           pause

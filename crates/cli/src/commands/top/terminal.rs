@@ -3,6 +3,7 @@
 use std::io;
 use std::thread;
 
+use ratatui::backend::Backend;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::{DefaultTerminal, restore, try_init};
 use tokio::sync::mpsc;
@@ -24,7 +25,9 @@ impl Terminal {
         restore();
         nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP)?;
         self.0 = try_init()?;
-        self.0.clear()
+        // Not the terminal's own way to clear it, which asks where the cursor is: the answer would be taken
+        // for keys by whoever reads them.
+        self.0.backend_mut().clear()
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 use catraca_client::{LineKey, Selection, Status};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::asking::{Answer, Sample, Wish};
+use super::asking::{Answer, Meant, Sample, Wish};
 use super::rows::{Row, Sort, rows};
+use crate::commands::locks::{printable, who};
 
 /// How long the footer tells what has happened last.
 const NEWS_TIME: Duration = Duration::from_secs(5);
@@ -41,6 +42,8 @@ pub(super) struct View {
     pub(super) page: Page,
     pub(super) input: Option<Input>,
     pub(super) is_paused: bool,
+    /// Whether holds are being ended: one lock after the other.
+    is_forcing: bool,
     /// How far the cursor goes with one key for a whole page.
     pub(super) height: usize,
 }
@@ -66,6 +69,8 @@ pub(super) enum Page {
 pub(super) enum Input {
     /// Which locks to show.
     Filter(String),
+    /// Whether these holds are to end.
+    Force(Meant),
 }
 
 /// What is to be done that this value cannot do itself.
@@ -74,6 +79,8 @@ pub(super) enum Effect {
     Quit,
     /// Stop until the shell lets it go on.
     Suspend,
+    /// End these holds; then [`View::on_forced`] is to be called.
+    Force(Meant),
 }
 
 /// How often something has happened in a second, at the node that is asked.
@@ -157,6 +164,12 @@ impl View {
         }
     }
 
+    /// What came of ending holds.
+    pub(super) fn on_forced(&mut self, words: String) {
+        self.is_forcing = false;
+        self.tell(words);
+    }
+
     /// Tells the user something for a while.
     pub(super) fn tell(&mut self, what: String) {
         self.news = Some((what, Duration::ZERO));
@@ -205,6 +218,13 @@ impl View {
                 self.on_filter_key(text, key);
                 None
             }
+            Some(Input::Force(meant)) if key.code == KeyCode::Char('y') => {
+                self.is_forcing = true;
+                self.tell(format!("releases '{}'", printable(&meant.name)));
+                Some(Effect::Force(meant))
+            }
+            // Whatever else is typed means no.
+            Some(Input::Force(_)) => None,
             None => self.on_plain_key(key),
         }
     }
@@ -238,6 +258,9 @@ impl View {
             KeyCode::Char('v') => self.open(Page::Views),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('n') => self.switch(),
+            KeyCode::Char('F') if !self.is_forcing => {
+                self.input = self.holders().map(Input::Force);
+            }
             KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.move_to(self.cursor + 1),
             KeyCode::PageUp => self.cursor = self.cursor.saturating_sub(self.height),
@@ -334,8 +357,18 @@ impl View {
         self.cursor = line.min(count.saturating_sub(1));
     }
 
+    /// Who holds the lock that the cursor is at, or that is inspected; nothing if nobody does.
+    fn holders(&self) -> Option<Meant> {
+        let (name, sample) = (self.current()?, self.sample.as_ref()?);
+        let listing = sample.inspected.as_ref().unwrap_or(&sample.locks);
+        let lines = listing.lines.iter().filter(|line| line.key.name == name);
+        let (fences, whose): (Vec<u64>, Vec<String>) =
+            lines.filter_map(|line| Some((line.fence?, who(line)))).unzip();
+        let (name, whose) = (name.to_string(), whose.join(", "));
+        (!fences.is_empty()).then_some(Meant { name, fences, whose })
+    }
+
     /// The lock that the cursor is at, or that is inspected.
-    #[cfg(test)]
     pub(super) fn current(&self) -> Option<&str> {
         match &self.page {
             Page::Lock(name) => Some(name),

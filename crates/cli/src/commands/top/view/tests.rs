@@ -137,6 +137,25 @@ fn ctrl_c_and_q_quit_from_everywhere() {
 }
 
 #[test]
+fn only_holds_that_were_seen_are_ended_and_only_after_a_yes() {
+    let mut view = view(sample(vec![line("a", 0, "ana"), line("a", 1, "eva"), line("b", 1, "x")]));
+    let fences = vec![12_884_901_888];
+    let meant = Meant { name: "a".to_string(), fences, whose: "ana".to_string() };
+    press(&mut view, "F");
+    assert_eq!(view.input, Some(Input::Force(meant.clone())));
+    press(&mut view, "q");
+    assert_eq!(view.input, None, "that was a no, and not the end");
+    press(&mut view, "F");
+    assert_eq!(view.on_key(KeyCode::Char('y').into()), Some(Effect::Force(meant)));
+    press(&mut view, "F");
+    assert_eq!(view.input, None, "one after the other");
+    view.on_forced("done".to_string());
+    assert_eq!(view.news(), Some("done"));
+    press(&mut view, "jF");
+    assert_eq!(view.input, None, "nobody holds it");
+}
+
+#[test]
 fn time_without_an_answer_is_counted_but_not_while_it_is_paused() {
     let mut view = view(sample(Vec::new()));
     let second = Duration::from_secs(1);
