@@ -19,6 +19,7 @@ mod group;
 mod looking;
 mod sessions;
 mod standby;
+mod succession;
 mod telling;
 mod timed;
 mod unlocking;

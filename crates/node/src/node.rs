@@ -330,7 +330,7 @@ impl Node {
     }
 
     /// What interfaces ask the node for.
-    #[allow(dead_code, reason = "its users are the interfaces")]
+    #[cfg(test)]
     pub(crate) fn gateway(&self) -> &Gateway {
         &self.gateway
     }

@@ -17,9 +17,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use catraca_core::{Claim, Fence};
+use catraca_core::Claim;
 
-use super::timed::{Entry, ONLY, Reply};
 use super::{Host, Output, Service};
 use crate::driver::{Ending, Timer};
 use crate::durable::{DurablePart, HoldId};
@@ -27,9 +26,8 @@ use crate::lock::Owner;
 use crate::membership::Run;
 use crate::question::{Answer, Question};
 use crate::refusal::Refusal;
-use crate::request::{self, Origin, Request, RequestId, State};
-use crate::session::{MOST_SESSIONS, Over, Session, SessionId};
-use crate::shard::{Ask, Held, HeldLock};
+use crate::request::{self, Origin, RequestId, State};
+use crate::session::{MOST_SESSIONS, Over};
 use crate::time::Time;
 use crate::timed::TimedCopy;
 
@@ -42,32 +40,32 @@ const MOST_AT_ONCE: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standby {
     /// The members of the present view, in order.
-    members: Vec<Run>,
+    pub(super) members: Vec<Run>,
     /// Who remembers the timed holds of this member.
-    standby: Option<usize>,
-    copies: BTreeMap<HoldId, Kept>,
+    pub(super) standby: Option<usize>,
+    pub(super) copies: BTreeMap<HoldId, Kept>,
     /// The same in the order of their ends.
     ends: BTreeSet<(Time, HoldId)>,
     /// What the standby was asked to remember and has not confirmed, by the number of the question.
-    asked: BTreeMap<u64, HoldId>,
+    pub(super) asked: BTreeMap<u64, HoldId>,
     /// Who was asked to forget which hold, and has not confirmed it.
-    told: BTreeMap<u64, (HoldId, Run)>,
+    pub(super) told: BTreeMap<u64, (HoldId, Run)>,
     /// Holds that are over, and who may still have a copy.
-    over: BTreeMap<HoldId, Ended>,
+    pub(super) over: BTreeMap<HoldId, Ended>,
 }
 
 /// A timed hold of another member.
 #[derive(Clone, Debug)]
-struct Kept {
-    holder: Run,
-    until: Time,
-    copy: TimedCopy,
+pub(super) struct Kept {
+    pub(super) holder: Run,
+    pub(super) until: Time,
+    pub(super) copy: TimedCopy,
 }
 
 /// A timed hold that is over.
 #[derive(Clone, Debug)]
-struct Ended {
-    keepers: BTreeSet<Run>,
+pub(super) struct Ended {
+    pub(super) keepers: BTreeSet<Run>,
     /// What is passed on when nobody has a copy any more.
     request: Option<(RequestId, Ending)>,
 }
@@ -87,7 +85,7 @@ impl Hash for Standby {
 }
 
 impl Standby {
-    fn forget(&mut self, id: HoldId) {
+    pub(super) fn forget(&mut self, id: HoldId) {
         if let Some(kept) = self.copies.remove(&id) {
             self.ends.remove(&(kept.until, id));
         }
@@ -106,7 +104,7 @@ impl Standby {
         self.members.iter().position(|member| member == run)
     }
 
-    fn standby(&self) -> Option<(usize, &Run)> {
+    pub(super) fn standby(&self) -> Option<(usize, &Run)> {
         let place = self.standby?;
         Some((place, &self.members[place]))
     }
@@ -138,7 +136,7 @@ impl Service {
 
     /// Asks the standby to remember more of what it does not know yet: not everything at once, for it may
     /// have to keep that until the view begins there.
-    fn protect_more(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
+    pub(super) fn protect_more(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         while self.standby.asked.len() < MOST_AT_ONCE
             && let Some(id) = self.timed.unprotected.pop_front()
         {
@@ -209,7 +207,7 @@ impl Service {
     }
 
     /// Asks a member to forget a hold. Returns false if it is gone, and has nothing to forget.
-    fn tell_to_forget(&mut self, id: HoldId, run: &Run, out: &mut Vec<Output>) -> bool {
+    pub(super) fn tell_to_forget(&mut self, id: HoldId, run: &Run, out: &mut Vec<Output>) -> bool {
         let Some(place) = self.standby.place_of(run) else { return false };
         self.last_question += 1;
         self.standby.told.insert(self.last_question, (id, run.clone()));
@@ -254,7 +252,7 @@ impl Service {
     }
 
     /// If nobody has a copy any more, what a hold had is passed on.
-    fn pass_on(&mut self, id: HoldId, host: &mut dyn Host) {
+    pub(super) fn pass_on(&mut self, id: HoldId, host: &mut dyn Host) {
         if self.standby.over.get(&id).is_some_and(|ended| ended.keepers.is_empty())
             && let Some(Ended { request: Some((request, ending)), .. }) =
                 self.standby.over.remove(&id)
@@ -340,130 +338,6 @@ impl Service {
     pub(super) fn forget_copy(&mut self, id: HoldId) -> Answer {
         self.standby.forget(id);
         Answer::Forgotten
-    }
-
-    /// What is remembered of members that are not in the next view.
-    pub(super) fn orphans(&self, now: Time) -> Vec<TimedCopy> {
-        let Some(membership) = self.membership() else { return Vec::new() };
-        let Some(record) = membership.record() else { return Vec::new() };
-        if !membership.rules().keeps_timed_holds() {
-            return Vec::new();
-        }
-        let copies = self.standby.copies.iter();
-        let lost = copies.filter(|(id, kept)| {
-            let is_own = self.timed.entries.contains_key(id);
-            !is_own && !record.has(&kept.holder) && kept.until > now
-        });
-        lost.map(|(_, kept)| {
-            let mut copy = kept.copy.clone();
-            copy.hold.left = kept.until.since(now);
-            copy
-        })
-        .collect()
-    }
-
-    // From view to view.
-
-    /// Takes over the timed holds that are here from the view on that is about to begin.
-    pub(super) fn take_over(&mut self, held: &Held, host: &mut dyn Host) {
-        self.standby.members = self.runs();
-        let (me, count) = (self.view.me, self.standby.members.len());
-        self.standby.standby = (count > 1).then(|| (me + 1) % count);
-        let own = self.view.own().name.clone();
-        let mut taken: BTreeMap<HoldId, (&TimedCopy, Vec<&HeldLock>)> = BTreeMap::new();
-        for (copy, lock) in held.taken_by(&own) {
-            taken.entry(copy.hold.id).or_insert_with(|| (copy, Vec::new())).1.push(lock);
-        }
-        for (copy, locks) in taken.into_values() {
-            self.take_over_one(copy, &locks, host);
-        }
-    }
-
-    fn take_over_one(&mut self, copy: &TimedCopy, locks: &[&HeldLock], host: &mut dyn Host) {
-        let (now, hold) = (host.now(), &copy.hold);
-        let Ok(parts) = request::parts(&hold.names, hold.permits, &self.view) else { return };
-        self.standby.forget(hold.id);
-        self.last_session += 1;
-        let secret = hold.id.0.to_be_bytes();
-        let session_id = SessionId::new(self.incarnation, self.last_session, secret);
-        let owner = Owner(session_id.number);
-        let id = self.take_request();
-        let mut held = Vec::new();
-        for mut part in parts {
-            let is_it = |lock: &&&HeldLock| lock.name == part.key(hold.permits).name;
-            let Some(lock) = locks.iter().find(is_it) else { continue };
-            let mut names = hold.names.iter().zip(&hold.fences);
-            let fence = names.find(|(name, _)| part.covers(name)).map_or(0, |(_, fence)| *fence);
-            let (fence, set) = (Fence(fence), part.set.clone());
-            let ask = Ask { owner, request: Some(id), set, full: 0 };
-            if let Ok(place) = host.adopt(part.key(hold.permits), lock.seat, ask, fence) {
-                part.held = Some((place, fence));
-                held.push(part);
-            }
-        }
-        let mut session = Session::new(session_id, hold.who.clone(), Some(hold.left), now);
-        session.timed = Some(hold.id);
-        session.requests.insert(ONLY, id);
-        self.sessions.insert(owner, session);
-        host.set_timer(Timer::Session(owner), Some(hold.left));
-        let request = Request {
-            origin: Origin::Timed(owner),
-            names: hold.names.clone(),
-            permits: hold.permits,
-            refuses: false,
-            parts: held,
-            state: State::Held(now),
-            question: None,
-        };
-        self.requests.insert(id, request);
-        let me = self.view.me;
-        let others = self.standby.members.iter().enumerate().filter(|(place, _)| *place != me);
-        let entry = Entry {
-            owner,
-            asker: None,
-            ttl: hold.ttl,
-            token: hold.token.clone(),
-            waiting: Vec::new(),
-            is_confirmed: true,
-            asked: None,
-            // Any of them may remember it.
-            keepers: others.map(|(_, run)| run.clone()).collect(),
-        };
-        self.timed.entries.insert(hold.id, entry);
-        self.timed.name(hold.id, hold);
-        self.timed.unprotected.push_back(hold.id);
-    }
-
-    /// A view has begun: every timed hold here is remembered by the standby of this view, and nobody
-    /// remembers what is over.
-    pub(super) fn protect_all(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
-        self.standby.asked.clear();
-        self.standby.told.clear();
-        let members = self.standby.members.clone();
-        let standby = self.standby.standby().map(|(_, run)| run.clone());
-        let mut unprotected = Vec::from(core::mem::take(&mut self.timed.unprotected));
-        for (&id, entry) in &mut self.timed.entries {
-            entry.keepers.retain(|run| members.contains(run));
-            // Other members ask anew themselves.
-            entry.waiting.retain(|reply| matches!(reply, Reply::Asker(_)));
-            let is_kept = standby.as_ref().is_none_or(|run| entry.keepers.contains(run));
-            let is_asked = entry.asked.take().is_some() || !entry.waiting.is_empty();
-            if entry.asker.is_none() && (is_asked || !is_kept || entry.keepers.len() > 1) {
-                unprotected.push(id);
-            }
-        }
-        unprotected.sort_unstable();
-        unprotected.dedup();
-        self.timed.unprotected = unprotected.into();
-        self.protect_more(host, out);
-        let over: Vec<HoldId> = self.standby.over.keys().copied().collect();
-        for id in over {
-            let Some(mut ended) = self.standby.over.remove(&id) else { continue };
-            ended.keepers.retain(|run| self.tell_to_forget(id, run, out));
-            self.standby.over.insert(id, ended);
-            self.pass_on(id, host);
-        }
-        self.standby.over.retain(|_, ended| !ended.keepers.is_empty());
     }
 
     /// The member that remembers the timed holds of this one, if there is one.
