@@ -47,7 +47,7 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
-    Node(commands::node::Arguments),
+    Node(Box<commands::node::Arguments>),
     Lock(commands::lock::Arguments),
     Unlock(commands::unlock::Arguments),
     Locks(commands::locks::Arguments),

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use support::{Folder, Ran};
@@ -11,7 +12,7 @@ use support::{Folder, Ran};
 fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
-        println!("left out: '{program}' is not there");
+        say(&format!("left out: '{program}' is not there"));
     }
     found
 }
@@ -115,4 +116,10 @@ fn wrong_names_are_refused_with_what_there_is() {
     folder.run(&["man", "--out", "file/x"]).refused(&["cannot make the folder 'file/x'"]);
     let ran = folder.run(&["completions", "tcsh"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("bash"), "{ran:?}");
+}
+
+/// Tells whoever runs the tests.
+fn say(what: &str) {
+    // If nobody listens, nobody has to know.
+    writeln!(std::io::stderr(), "{what}").ok();
 }

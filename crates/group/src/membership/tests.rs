@@ -148,7 +148,7 @@ impl Group {
             Directive::Freeze(_) => {
                 let held = self.sites[at].held.clone();
                 self.input(at, |membership, now, out| {
-                    membership.report(held, Vec::new(), now, out)
+                    membership.report(held, Vec::new(), now, out);
                 });
             }
             Directive::Activate(view, held) => self.sites[at].active = Some((*view, held)),

@@ -51,7 +51,7 @@ pub(crate) enum Change {
 
 /// What was found of a key among timed holds.
 enum Looked {
-    Timed(TimedHold),
+    Timed(Box<TimedHold>),
     /// Nobody holds it, in any way.
     Free,
     /// It is held with another value, or over another interface, or durably.
@@ -101,7 +101,7 @@ impl Keys<'_> {
     /// Whoever holds a key.
     pub(crate) async fn holder(&self, name: &str) -> Result<Option<Holder>, Failure> {
         match self.look(name, None).await? {
-            Looked::Timed(hold) => Ok(Some(Holder::Timed(hold))),
+            Looked::Timed(hold) => Ok(Some(Holder::Timed(*hold))),
             Looked::Free => Ok(None),
             Looked::Otherwise => match self.durable(name).await? {
                 Some(hold) => Ok(Some(Holder::Durable(hold))),
@@ -115,7 +115,7 @@ impl Keys<'_> {
         let token = value.map(<[u8]>::to_vec);
         let which = Which::Name { name: name.to_string(), token };
         match self.gateway.look(&which).await {
-            Ok(hold) => Ok(Looked::Timed(hold)),
+            Ok(hold) => Ok(Looked::Timed(Box::new(hold))),
             Err(Refusal::NoSuchHold(_)) => Ok(Looked::Free),
             Err(Refusal::OtherHolder(_)) => Ok(Looked::Otherwise),
             Err(why) => Err(why.into()),
@@ -157,7 +157,7 @@ impl Keys<'_> {
                 Looked::Timed(hold) if hold.token.is_empty() => is_other = true,
                 Looked::Timed(hold) => {
                     together(&hold, names)?;
-                    equal.timed.push(hold);
+                    equal.timed.push(*hold);
                     equal.count += 1;
                 }
                 Looked::Otherwise => match self.durable_with(name, value).await? {

@@ -295,11 +295,7 @@ impl View {
                     self.cursor = 0;
                 }
             }
-            KeyCode::Char('<') => {
-                if self.parts.pop().is_some() {
-                    self.cursor = 0;
-                }
-            }
+            KeyCode::Char('<') if self.parts.pop().is_some() => self.cursor = 0,
             _ => {}
         }
     }

@@ -241,10 +241,10 @@ impl Group {
             }
             Output::Fence(asker, result) => drop(self.fences.insert(asker, result)),
             Output::Ask(to, number, question) => {
-                self.say(site, from, to, |epoch| PeerMessage::Ask { epoch, number, question })
+                self.say(site, from, to, |epoch| PeerMessage::Ask { epoch, number, question });
             }
             Output::Answer(to, number, answer) => {
-                self.say(site, from, to, |epoch| PeerMessage::Answer { epoch, number, answer })
+                self.say(site, from, to, |epoch| PeerMessage::Answer { epoch, number, answer });
             }
             Output::Notice(owner, notice) => self.notices.push((site, owner, notice)),
             Output::Lost(_) => self.lost += 1,
