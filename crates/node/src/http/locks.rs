@@ -176,7 +176,7 @@ fn locks(page: Page, caller: &Caller) -> Locks {
             continue;
         }
         let (name, permits) = (&line.key.name, line.key.permits);
-        if !locks.last().is_some_and(|lock| (&lock.name, lock.permits) == (name, permits)) {
+        if locks.last().is_none_or(|lock| (&lock.name, lock.permits) != (name, permits)) {
             let name = name.clone();
             locks.push(Lock { name, permits, holders: Vec::new(), queue: Vec::new() });
         }

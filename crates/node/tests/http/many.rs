@@ -49,7 +49,7 @@ async fn connect(number: usize, at: SocketAddr) -> TcpStream {
 fn clients() -> usize {
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
-    setrlimit(Resource::Nofile, files.clone()).unwrap();
+    setrlimit(Resource::Nofile, files).unwrap();
     let files = files.maximum.unwrap_or(u64::MAX).saturating_sub(OTHER_FILES);
     MOST_CLIENTS.min(usize::try_from(files / 2).unwrap())
 }
