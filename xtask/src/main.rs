@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod claims;
 mod fuzz;
+mod package;
 mod packages;
 mod shell;
 mod soak;
@@ -53,6 +54,8 @@ enum Chore {
     /// Exits with 0 if everything held, 3 if something was violated, 1 if the system is in the way, 2 if
     /// the input is wrong, 4 if this user or system cannot have namespaces, 130 if it was stopped.
     Chaos(chaos::Options),
+    /// Builds what users install: a package for Debian, a container image, an archive, and their sums
+    Package(package::Options),
     /// The table of the bench chore, in the profile that this was built with
     #[command(hide = true)]
     Measure {
@@ -87,6 +90,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Bench { other: None, table, graphs } => bench::all(table, graphs)?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
+        Chore::Package(options) => package::all(&options)?,
         Chore::Measure { graphs } => bench::measure(graphs)?,
         Chore::MeasurePeers(options) => bench::measure_peers(&options)?,
         Chore::BareServer { address } => bench::bare_server(&address)?,

@@ -11,6 +11,12 @@ pub(crate) fn root() -> PathBuf {
     xtask.parent().unwrap_or(xtask).to_path_buf()
 }
 
+/// A file that cargo has built.
+pub(crate) fn built(path: &str) -> PathBuf {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    folder.unwrap_or_else(|| root().join("target")).join(path)
+}
+
 /// Runs a command in the root and fails if it does.
 pub(crate) fn run(command: &str) -> Result<()> {
     run_with(command, &[])

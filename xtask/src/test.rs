@@ -2,21 +2,25 @@
 
 use anyhow::{Result, bail};
 
-use crate::shell::{run, run_with, succeeds};
+use crate::shell::{self, run, run_with, succeeds};
 
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
-/// keep a registry in; what makes certificates for it; networks for
-/// `cargo xtask chaos`; what runs the client for Python, and lock libraries; and Redis, to compare with.
+/// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what shows manual
+/// pages; a terminal for `catraca top`; what makes the user of a service; what runs the client for Python, and
+/// lock libraries; and Redis, to compare with.
 const PACKAGES: &[&str] = &[
+    "adduser",
     "etcd-client",
     "etcd-server",
     "fonts-dejavu-core",
+    "groff",
     "iproute2",
     "openssl",
     "procps",
     "python3",
     "python3-venv",
     "redis-server",
+    "tmux",
 ];
 
 pub(crate) fn all() -> Result<()> {
@@ -32,6 +36,7 @@ pub(crate) fn all() -> Result<()> {
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;
     run("cargo test --workspace --doc")?;
+    crate::package::trial(&shell::built("debug/catraca"))?;
     chaos()?;
     crate::claims::write(true)?;
     println!("all tests passed");

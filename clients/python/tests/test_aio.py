@@ -3,9 +3,10 @@
 import asyncio
 import unittest
 
+# First: it finds the package.
+from support import GENEROUS, Line, Node
 import catraca
 import catraca.aio
-from support import GENEROUS, Line, Node
 
 
 class Tasks(unittest.IsolatedAsyncioTestCase):

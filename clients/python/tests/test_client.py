@@ -1,11 +1,14 @@
 """Threads and processes against a real node."""
 
+import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
-import catraca
+# First: it finds the package.
 from support import GENEROUS, Line, Node, WithNode, run_python, until
+import catraca
 
 #: Adds one to the number in a file, in two steps, under a lock; says nothing of it.
 CONTENDER = """
@@ -90,14 +93,12 @@ class Locks(WithNode):
         self.assertEqual((most, entries), (1, 160))
 
     def test_two_processes_exclude_each_other(self) -> None:
-        import tempfile
-
         with tempfile.NamedTemporaryFile() as file:
             processes = [run_python(CONTENDER, self.node.address, file.name, "50") for _ in range(3)]
             for process in processes:
                 process.communicate(timeout=GENEROUS)
                 self.assertEqual(process.returncode, 0)
-            self.assertEqual(int(open(file.name).read()), 150)
+            self.assertEqual(int(Path(file.name).read_text()), 150)
 
     def test_a_process_that_is_killed_leaves_its_lock_at_once(self) -> None:
         client, name = self.client(), self.name()

@@ -4,7 +4,8 @@ import socket
 import threading
 import unittest
 
-import support  # noqa: F401  (finds the package)
+# First: it finds the package.
+import support
 import catraca
 from catraca._hold import DEFAULT_PORT, Lease, Place, Request
 from catraca._resp import Parser, ServerError, encode

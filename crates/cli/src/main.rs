@@ -5,6 +5,7 @@ mod failure;
 mod flags;
 mod interrupt;
 mod log;
+mod manager;
 mod nodes;
 mod open_files;
 mod output;
@@ -14,6 +15,8 @@ mod service;
 mod signals;
 mod suggest;
 mod table;
+#[cfg(test)]
+mod testing;
 mod trees;
 mod value;
 
@@ -44,11 +47,12 @@ Exit codes:
 
 #[derive(Subcommand)]
 enum Command {
-    Node(commands::node::Arguments),
+    Node(Box<commands::node::Arguments>),
     Lock(commands::lock::Arguments),
     Unlock(commands::unlock::Arguments),
     Locks(commands::locks::Arguments),
     Status(commands::status::Arguments),
+    Top(commands::top::Arguments),
     Members(commands::members::Arguments),
     Leave(commands::leave::Arguments),
     ForceRelease(commands::force_release::Arguments),
@@ -70,6 +74,8 @@ enum Command {
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
     Process(commands::process::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
     #[command(hide = true)]
     BenchPeer(commands::bench::peer::Arguments),
     #[command(hide = true)]
@@ -91,6 +97,8 @@ impl Command {
                 | Command::Graph(_)
                 | Command::Algorithms(_)
                 | Command::Config(_)
+                | Command::Completions(_)
+                | Command::Man(_)
         )
     }
 }
@@ -105,7 +113,10 @@ fn main() -> ExitCode {
         Err(error) => return failure::of_usage(&error),
     };
     // The others take signals themselves: a daemon to stop, a lock to pass them on.
-    if !matches!(command, Command::Node(_) | Command::Lock(_) | Command::Guardian(_)) {
+    if !matches!(
+        command,
+        Command::Node(_) | Command::Lock(_) | Command::Top(_) | Command::Guardian(_)
+    ) {
         interrupt::install(command.computes());
     }
     if matches!(command, Command::Locks(_)) {
@@ -116,6 +127,7 @@ fn main() -> ExitCode {
         Command::Lock(arguments) => arguments.run(),
         Command::Locks(arguments) => arguments.run(),
         Command::Status(arguments) => arguments.run(),
+        Command::Top(arguments) => arguments.run(),
         Command::Unlock(arguments) => arguments.run(),
         Command::Members(arguments) => arguments.run(),
         Command::Leave(arguments) => arguments.run(),
@@ -138,6 +150,8 @@ fn main() -> ExitCode {
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
         Command::Process(arguments) => arguments.run(),
+        Command::Completions(arguments) => arguments.run(),
+        Command::Man(arguments) => arguments.run(),
         Command::BenchPeer(arguments) => arguments.run(),
         Command::Guardian(arguments) => arguments.run(),
     };
@@ -145,6 +159,19 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// The definition of everything that users are shown, for manual pages and completions.
+fn shown() -> clap::Command {
+    let whole = Cli::command();
+    let commands: Vec<_> =
+        whole.get_subcommands().filter(|it| !it.is_hide_set()).cloned().collect();
+    clap::Command::new("catraca")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(whole.get_about().cloned().unwrap_or_default())
+        .subcommand_required(true)
+        .after_help(EXIT_CODES)
+        .subcommands(commands)
 }
 
 /// What every command returns.

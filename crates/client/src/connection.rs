@@ -239,6 +239,7 @@ impl Connection {
         let message = ClientMessage::ForceRelease { name, fences, by };
         match self.ask_for_long(message).await? {
             ServerMessage::Forced(result) => result.map_err(ClientError::Refused),
+            ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
             ServerMessage::Over(why) => Err(ClientError::Over(why)),
             _ => Err(ClientError::Over(Over::Protocol)),
         }
@@ -254,6 +255,7 @@ impl Connection {
         let message = ClientMessage::Kick { member: member.to_string(), by: by.to_string() };
         match self.ask_for_long(message).await? {
             ServerMessage::Done(done) => Ok(done),
+            ServerMessage::Refused { why, .. } => Err(ClientError::Refused(why)),
             ServerMessage::Over(why) => Err(ClientError::Over(why)),
             _ => Err(ClientError::Over(Over::Protocol)),
         }
@@ -364,10 +366,15 @@ async fn advance(writer: &mut Writer, bytes: &[u8]) -> io::Result<usize> {
 
 /// Says hello. Returns which run of the node answers.
 async fn greet(stream: &mut Stream, proof: &Proof) -> Result<u64, HandshakeError> {
-    handshake::greet(stream, Caller::Client, proof).await?;
-    match handshake::hear(stream).await? {
-        Greeting::Welcome { incarnation } => Ok(incarnation),
-        Greeting::Refused(why) => Err(HandshakeError::Refused(why)),
-        Greeting::Denied(why) => Err(HandshakeError::Denied(why)),
+    let greeted = handshake::greet(stream, Caller::Client, proof).await;
+    match handshake::hear(stream).await {
+        Ok(Greeting::Welcome { incarnation }) => Ok(incarnation),
+        Ok(Greeting::Refused(why)) => Err(HandshakeError::Refused(why)),
+        Ok(Greeting::Denied(why)) => Err(HandshakeError::Denied(why)),
+        // Whoever hangs up has said why before, if it has said anything.
+        Err(HandshakeError::Io(error)) if tls::complaint(&error).is_none() => {
+            Err(greeted.err().unwrap_or(error.into()))
+        }
+        Err(error) => Err(error),
     }
 }

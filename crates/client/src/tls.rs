@@ -130,8 +130,19 @@ impl Tls {
         };
         let name = ServerName::try_from(name.to_string()).map_err(wrong)?;
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        let stream = connector.connect(name, stream).await?;
+        let stream = connector.connect(name, stream).await.map_err(of_handshake)?;
         Ok(Stream::Tls(Box::new(stream.into())))
+    }
+}
+
+/// Whoever does not speak TLS hangs up, or says something else.
+fn of_handshake(error: io::Error) -> io::Error {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof => {
+            io::Error::new(ConnectionReset, "it hung up in the TLS handshake; it may not speak TLS")
+        }
+        _ => error,
     }
 }
 
@@ -157,7 +168,7 @@ pub fn complaint(error: &io::Error) -> Option<String> {
             }
             other => format!("its certificate is not good: {other}"),
         },
-        Error::InvalidMessage(_) => "it does not speak TLS".to_string(),
+        Error::InvalidMessage(_) => "it may not speak TLS: its answer makes no sense".to_string(),
         Error::AlertReceived(alert) => format!("it refuses our certificate: {alert:?}"),
         other => other.to_string(),
     })

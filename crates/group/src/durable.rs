@@ -200,6 +200,7 @@ pub(crate) fn adopt(view: &View, reported: &[HeldLock], holds: &[Adopted]) -> Ve
                 seat,
                 claim: part.claim.clone(),
                 durable: Some(hold.id),
+                timed: None,
             });
         }
     }

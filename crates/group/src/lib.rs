@@ -20,6 +20,7 @@ mod driver;
 mod durable;
 mod fence;
 mod force;
+mod histogram;
 mod kind;
 mod listing;
 mod lock;
@@ -55,6 +56,7 @@ pub use durable::{
 };
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
 pub use force::{Force, Order};
+pub use histogram::{Histogram, Times};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
@@ -82,8 +84,8 @@ pub use status::{
 };
 pub use time::Time;
 pub use timed::{
-    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedHold,
-    Which,
+    AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedCopy,
+    TimedHold, Which,
 };
 pub use turns::Turns;
 pub use view::{

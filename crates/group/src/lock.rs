@@ -82,10 +82,40 @@ impl Hash for Hold {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    Idle,
+    Idle(Last),
     /// The group has been asked; for a set, this one on behalf of this ticket.
-    Asking(Option<(Ticket, Claim)>),
+    Asking(Option<(Ticket, Claim)>, Last),
     Inside(Hold),
+}
+
+impl Place {
+    /// What was granted last in this seat in the present view.
+    fn last(&self) -> Last {
+        match self {
+            Place::Idle(last) | Place::Asking(_, last) => *last,
+            Place::Inside(hold) => Last(hold.fence),
+        }
+    }
+}
+
+/// The fence of who was inside last; 0 if nobody was in the present view. It is shown, and decides nothing.
+#[derive(Clone, Copy, Debug)]
+struct Last(Fence);
+
+impl Last {
+    const NONE: Last = Last(Fence(0));
+}
+
+impl PartialEq for Last {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Last {}
+
+impl Hash for Last {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 /// One requester in the eyes of the group.
@@ -102,7 +132,7 @@ pub(crate) struct Seat {
 
 impl Seat {
     fn idle(slot: Slot) -> Self {
-        Seat { slot, turn: 0, has_left: false, place: Place::Idle }
+        Seat { slot, turn: 0, has_left: false, place: Place::Idle(Last::NONE) }
     }
 }
 
@@ -121,6 +151,8 @@ pub(crate) struct Grant {
     pub(crate) ticket: Ticket,
     pub(crate) request: Option<RequestId>,
     pub(crate) fence: Fence,
+    /// Since when it has waited, and when it was let in, if it had to wait.
+    pub(crate) waited: Option<(Time, Time)>,
 }
 
 /// What follows from somebody's leaving.
@@ -186,7 +218,8 @@ impl Lock {
     pub(crate) fn take_back(&mut self, ticket: Ticket) {
         for seat in &mut self.seats {
             if matches!(&seat.place, Place::Inside(hold) if hold.ticket == ticket)
-                && let Place::Inside(hold) = core::mem::replace(&mut seat.place, Place::Idle)
+                && let Place::Inside(hold) =
+                    core::mem::replace(&mut seat.place, Place::Idle(Last::NONE))
             {
                 self.waiting.insert(ticket, Waiter { asker: hold.asker, since: hold.since });
             }
@@ -212,7 +245,7 @@ impl Lock {
     /// Nobody is inside any more, and the group has been asked for nothing.
     pub(crate) fn clear(&mut self) {
         for seat in &mut self.seats {
-            seat.place = Place::Idle;
+            seat.place = Place::Idle(Last::NONE);
         }
     }
 
@@ -248,12 +281,13 @@ impl Lock {
             return None;
         }
         let idle = self.idle_seat()?;
-        self.seats[idle].place = Place::Asking(None);
+        let last = self.seats[idle].place.last();
+        self.seats[idle].place = Place::Asking(None, last);
         Some(idle)
     }
 
     fn idle_seat(&self) -> Option<usize> {
-        self.seats.iter().position(|seat| matches!(seat.place, Place::Idle))
+        self.seats.iter().position(|seat| matches!(seat.place, Place::Idle(_)))
     }
 
     /// An idle seat and what the group is to be asked for, if somebody waits for whom it has not
@@ -263,16 +297,17 @@ impl Lock {
             return None;
         }
         let idle = self.idle_seat()?;
+        let last = self.seats[idle].place.last();
         if rules.sets {
             let (ticket, claim) = self.next_set()?;
-            self.seats[idle].place = Place::Asking(Some((ticket, claim.clone())));
+            self.seats[idle].place = Place::Asking(Some((ticket, claim.clone())), last);
             return Some((idle, claim));
         }
-        let is_asking = |seat: &&Seat| matches!(seat.place, Place::Asking(_));
+        let is_asking = |seat: &&Seat| matches!(seat.place, Place::Asking(..));
         if self.seats.iter().filter(is_asking).count() >= self.waiting.len() {
             return None;
         }
-        self.seats[idle].place = Place::Asking(None);
+        self.seats[idle].place = Place::Asking(None, last);
         Some((idle, Claim::single()))
     }
 
@@ -286,27 +321,31 @@ impl Lock {
         newcomer: &mut Option<(Ticket, Asker)>,
         now: impl FnOnce() -> Time,
     ) -> Admitted {
-        let Place::Asking(asked) = &self.seats[seat].place else { return Admitted::Unasked };
+        let Place::Asking(asked, last) = &self.seats[seat].place else { return Admitted::Unasked };
+        let last = *last;
         let Some(fence) = fence::pack(rules.epoch, number, 0) else { return Admitted::Exhausted };
+        let waited =
+            |(ticket, waiter): (Ticket, Waiter)| (ticket, waiter.asker, Some(waiter.since));
         let next = match asked {
             None => call(&mut self.waiting, None)
-                .map(|(ticket, waiter)| (ticket, waiter.asker))
-                .or_else(|| newcomer.take()),
+                .map(waited)
+                .or_else(|| newcomer.take().map(|(ticket, asker)| (ticket, asker, None))),
             Some((ticket, claim)) => {
                 let heir = self.heir(*ticket, claim);
-                let called = heir.and_then(|ticket| call(&mut self.waiting, Some(ticket)));
-                called.map(|(ticket, waiter)| (ticket, waiter.asker))
+                heir.and_then(|ticket| call(&mut self.waiting, Some(ticket))).map(waited)
             }
         };
-        let Some((ticket, asker)) = next else {
-            self.seats[seat].place = Place::Idle;
+        let Some((ticket, asker, since)) = next else {
+            self.seats[seat].place = Place::Idle(last);
             return Admitted::Nobody;
         };
         let request = asker.request;
         self.seats[seat].turn = rules.turns.handovers_for(self.waiting.len() + 1);
         self.seats[seat].has_left = false;
-        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now(), fence });
-        Admitted::Client(Grant { ticket, request, fence })
+        let now = now();
+        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now, fence });
+        let waited = since.map(|since| (since, now));
+        Admitted::Client(Grant { ticket, request, fence, waited })
     }
 
     /// A hold that was elsewhere has `seat` from the next view on.
@@ -320,7 +359,7 @@ impl Lock {
 
     /// Nobody can be let in by the grant that `seat` has got.
     pub(crate) fn decline(&mut self, seat: usize) {
-        self.seats[seat].place = Place::Idle;
+        self.seats[seat].place = Place::Idle(self.seats[seat].place.last());
     }
 
     /// The client with `ticket` leaves.
@@ -343,11 +382,13 @@ impl Lock {
             && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
             let request = waiter.asker.request;
-            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now());
+            let now = now();
+            let waited = Some((waiter.since, now));
+            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now);
             (hold.fence, seat.has_left) = (fence, false);
-            return Left::HandedOver(Grant { ticket, request, fence });
+            return Left::HandedOver(Grant { ticket, request, fence, waited });
         }
-        (seat.turn, seat.place) = (0, Place::Idle);
+        (seat.turn, seat.place) = (0, Place::Idle(seat.place.last()));
         Left::Release(index)
     }
 
@@ -366,6 +407,12 @@ impl Lock {
         self.holds().find(|hold| hold.ticket == ticket).map(|hold| hold.fence)
     }
 
+    /// The newest fence that is known here: of whoever is inside, or was in the present view.
+    pub(crate) fn newest_fence(&self) -> Option<Fence> {
+        let newest = self.seats.iter().map(|seat| seat.place.last().0).max();
+        newest.filter(|fence| fence.0 > 0)
+    }
+
     /// Whether `ticket` waits.
     pub(crate) fn is_waiting(&self, ticket: Ticket) -> bool {
         self.waiting.contains_key(&ticket)
@@ -378,7 +425,7 @@ impl Lock {
 
     /// Whether nobody here is inside or waits, and nothing has been asked for.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle);
+        let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle(_));
         self.waiting.is_empty() && self.seats.iter().all(is_idle)
     }
 

@@ -84,6 +84,8 @@ pub enum Input<'a> {
     Timed(u64, Which, Operation),
     /// Somebody wants a member, by its name, to carry out an order.
     Order(u64, &'a str, Order),
+    /// Somebody wants to know the newest fence of a lock.
+    NewestFence(u64, String, u32),
     /// These keys of the registry were written or deleted, at these revisions.
     HoldsChanged(Vec<(String, Revision)>),
     /// The member leaves its group; whoever is inside may finish within this time.
@@ -194,6 +196,9 @@ impl WholeMember {
                 service.timed(asker, which, operation, host, out);
             }
             Input::Order(asker, member, order) => service.order(asker, member, order, host, out),
+            Input::NewestFence(asker, name, permits) => {
+                service.newest_fence(asker, &name, permits, host, out);
+            }
             Input::HoldsChanged(keys) => service.holds_changed(&keys, host, out),
             Input::Leave(how, drain) => service.depart(how, drain, host, out),
         }
@@ -389,6 +394,10 @@ impl Host for Parts<'_> {
     fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)> {
         let found = self.shard.holder(key, self.hasher.hash_one(key), name, fence);
         found.map(|(lock, ticket, request)| (Place { shard: 0, lock, ticket }, request))
+    }
+
+    fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {
+        self.shard.newest_fence(key, self.hasher.hash_one(key.name), claim)
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

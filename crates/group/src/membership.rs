@@ -41,6 +41,7 @@ use crate::durable::Adopted;
 use crate::registry::{Answer, RELEASED, Revision, Trouble, Txn, Word};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
+use crate::timed::TimedCopy;
 use crate::view::{Epoch, Member, Namespace, View, stable_hash};
 
 /// So many changes of the view are remembered for operators.
@@ -62,6 +63,22 @@ pub enum ViewMessage {
         part: Vec<HeldLock>,
         /// Whether this is the last part.
         is_last: bool,
+    },
+    /// Timed holds of members that are not in this view, as the sender remembers them. They come before
+    /// its report.
+    Orphans {
+        /// The number of the view.
+        epoch: Epoch,
+        /// Some of them.
+        copies: Vec<TimedCopy>,
+    },
+    /// Timed holds that are at the receiver when this view begins, and were not before. They come before
+    /// the table.
+    TakeOver {
+        /// The number of the view.
+        epoch: Epoch,
+        /// Some of them.
+        copies: Vec<TimedCopy>,
     },
     /// What is held in the whole group when this view begins.
     Table {
@@ -87,6 +104,8 @@ impl ViewMessage {
         match self {
             ViewMessage::Begin { epoch }
             | ViewMessage::Report { epoch, .. }
+            | ViewMessage::Orphans { epoch, .. }
+            | ViewMessage::TakeOver { epoch, .. }
             | ViewMessage::Table { epoch, .. }
             | ViewMessage::Adopt { epoch, .. } => *epoch,
         }
@@ -440,7 +459,8 @@ impl Membership {
         self.decide(now, out);
     }
 
-    /// The member leaves. Nobody may be inside here any more, durable holds aside.
+    /// The member leaves. Nobody may be inside here any more, but by durable holds and by timed holds that
+    /// others remember.
     pub fn leave(&mut self, how: Leaving, now: Time, out: &mut Vec<Directive>) {
         self.leaving = self.leaving.max(Some(how));
         if self.standing == Standing::Outside && how.is_final() {

@@ -13,11 +13,12 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::StepMessage;
+use crate::durable::HoldId;
 use crate::force::Order;
 use crate::listing::{Page, Query};
 use crate::membership::ViewMessage;
 use crate::refusal::Refusal;
-use crate::timed::{Operation, TimedHold, Which};
+use crate::timed::{Operation, TimedCopy, TimedHold, Which};
 use crate::view::Epoch;
 
 /// A member that does not answer in this time does not answer.
@@ -39,6 +40,8 @@ pub enum PeerMessage<'a> {
         #[serde(borrow)]
         body: &'a [u8],
     },
+    /// What the driver of a member tells that of another; members have nothing to do with it.
+    Aside(#[serde(borrow)] &'a [u8]),
     /// A question.
     Ask {
         /// The view that it belongs to.
@@ -66,10 +69,16 @@ pub enum Question {
     IsHeld(Vec<String>),
     /// Who holds and who waits there.
     List(Query),
+    /// The newest fence of this lock, of which there are so many permits.
+    NewestFence(String, u32),
     /// What is to be done with a timed hold, if it is there.
     Timed(Which, Operation),
     /// What whoever administers the group wants to be done there.
     Order(Order),
+    /// To remember a timed hold of the sender.
+    Remember(Box<TimedCopy>),
+    /// To remember it no more.
+    Forget(HoldId),
 }
 
 /// An answer.
@@ -79,8 +88,14 @@ pub enum Answer {
     IsHeld(bool),
     /// To [`Question::List`].
     List(Page),
+    /// To [`Question::NewestFence`]: nothing if nobody was inside there since the view began.
+    NewestFence(Option<u64>),
     /// To [`Question::Timed`].
     Timed(Result<Box<TimedHold>, Refusal>),
     /// To [`Question::Order`]: it is done, or there was nothing to do.
     Obeyed(Result<bool, Refusal>),
+    /// To [`Question::Remember`]: whether there is room for it.
+    Remembered(bool),
+    /// To [`Question::Forget`].
+    Forgotten,
 }

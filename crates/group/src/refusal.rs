@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 38] {
+    fn all() -> [Refusal; 39] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [

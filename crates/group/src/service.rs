@@ -11,11 +11,15 @@
 mod acquiring;
 mod crashes;
 mod durable;
+mod errands;
+mod fences;
 mod forcing;
 mod forgetting;
 mod group;
 mod looking;
 mod sessions;
+mod standby;
+mod succession;
 mod telling;
 mod timed;
 mod unlocking;
@@ -76,6 +80,9 @@ pub trait Host: Driver {
 
     /// See [`Shard::holder`].
     fn holder(&mut self, key: &str, name: &str, fence: u64) -> Option<(Place, Option<RequestId>)>;
+
+    /// See [`Shard::newest_fence`].
+    fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence>;
 
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));
@@ -140,6 +147,8 @@ pub enum Output {
     /// A timed hold that this asker has asked for is granted; or that it has asked about is like this, or
     /// was when it was released; or not.
     Timed(u64, Result<Box<TimedHold>, Refusal>),
+    /// The newest fence of a lock that this asker has asked about, if anybody remembers one.
+    Fence(u64, Result<Option<u64>, Refusal>),
     /// What the program itself holds by this request is lost.
     Lost(RequestId),
     /// What a caller holds at this place that has waited for its ticket itself is lost.
@@ -204,9 +213,11 @@ enum Asking {
     /// For somebody who wants a list.
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
-    Timed(timed::Errand),
+    Timed(errands::Errand),
     /// For somebody whose order this member is to carry out.
     Order(u64, usize),
+    /// For somebody who wants to know the newest fence of a lock.
+    Fence(fences::Comparison),
 }
 
 /// All that a member decides beside its locks.
@@ -232,6 +243,7 @@ pub struct Service {
     timed: timed::Timed,
     /// What is being ended by force.
     forced: Vec<forcing::Forced>,
+    standby: standby::Standby,
     /// Of a member whose group changes.
     views: Option<views::Views>,
 }
@@ -258,6 +270,7 @@ impl Service {
             last_question: 0,
             timed: timed::Timed::default(),
             forced: Vec::new(),
+            standby: standby::Standby::default(),
             views: None,
             view,
         }
@@ -359,7 +372,7 @@ impl Hash for Service {
         self.peers.hash(hasher);
         self.excluded_by.hash(hasher);
         self.requests.hash(hasher);
-        self.timed.hash(hasher);
+        (&self.timed, &self.standby).hash(hasher);
         self.forced.hash(hasher);
         if let Some(views) = &self.views {
             // The view of an epoch is not the same in every run.
@@ -371,7 +384,7 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) | Asking::Timed(_) | Asking::Order(..) => None,
+                Asking::List(_) | Asking::Timed(_) | Asking::Fence(_) | Asking::Order(..) => None,
             };
             (number, request).hash(hasher);
         }

@@ -26,7 +26,7 @@ pub const MOST_REQUESTS_IN_ALL: usize = 200_000;
 const LONGEST_LABEL: usize = 255;
 
 /// Who a client is, as lists of locks show it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Who {
     /// What the client calls itself.
     pub label: String,

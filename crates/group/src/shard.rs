@@ -10,11 +10,12 @@ mod stepping;
 mod succession;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::time::Duration;
 
 use ahash::RandomState;
 use catraca_core::{Claim, Fence};
@@ -25,6 +26,7 @@ use crate::blocks::Blocks;
 use crate::driver::{
     Change, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
 };
+use crate::histogram::Times;
 use crate::kind::{Step, Stimulus};
 use crate::lock::mutants::{Mutant, Mutation};
 use crate::lock::{Asker, Grant, Left, Lock, Owner, Set, Ticket};
@@ -32,11 +34,17 @@ use crate::membership::{Rules, Sound};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::returning::Returning;
+use crate::time::Time;
 use crate::turns::Turns;
 use crate::view::{Seating, View};
 use creating::Family;
 use stepping::Internal;
 pub use succession::{Held, HeldLock};
+
+/// Of callers that wait for their tickets themselves, one of so many is measured.
+const SAMPLED: u64 = 64;
+/// So many locks are measured from their leaving to the next client, at the most.
+const MOST_LEFT: usize = 1024;
 
 /// Which instance: the name of a lock, or the pattern of a namespace whose names are taken in sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,6 +145,9 @@ pub struct Shard {
     step: Step,
     internal: VecDeque<Internal>,
     counts: Counts,
+    times: Times,
+    /// When locks were left for which others wait here, until one of these is inside.
+    left: BTreeMap<LockIndex, Time>,
 }
 
 impl Shard {
@@ -164,6 +175,8 @@ impl Shard {
             step: Step::default(),
             internal: VecDeque::new(),
             counts: Counts::default(),
+            times: Times::default(),
+            left: BTreeMap::new(),
         }
     }
 
@@ -309,6 +322,7 @@ impl Shard {
         }
         let lock = &mut self.locks[index.0 as usize];
         let rules = self.families[usize::from(lock.kind)].rules;
+        measure_hold(&mut self.times, &self.counts, lock, ticket, out);
         let driver = &mut out.driver;
         let left = match self.mutation {
             None => lock.leave(ticket, rules, || driver.now()),
@@ -317,9 +331,13 @@ impl Shard {
         match left {
             Left::HandedOver(grant) => {
                 self.counts.handovers += 1;
+                self.times.handovers.add(Duration::ZERO, 1);
                 self.grant(index, grant, out);
             }
             Left::Release(seat) => {
+                if lock.waiters().next().is_some() && self.left.len() < MOST_LEFT {
+                    self.left.insert(index, out.driver.now());
+                }
                 self.drive(index, seat, Stimulus::Release, &mut None, out);
             }
             Left::NotInside => {
@@ -338,15 +356,28 @@ impl Shard {
     /// A client is inside, and is told, if the lease of this member is not over.
     #[inline]
     fn grant(&mut self, index: LockIndex, grant: Grant, out: &mut Outputs<'_>) {
-        let Grant { ticket, request, fence } = grant;
+        let Grant { ticket, request, fence, waited } = grant;
         if !out.driver.is_valid() {
             out.withheld = true;
             return self.withhold(index, ticket);
         }
         self.counts.grants += 1;
+        if let Some((since, now)) = waited {
+            self.measure_wait(index, since, now);
+        }
         let place = Place { shard: out.shard, lock: index, ticket };
         out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });
         self.tell(place, Change::Granted(fence), out);
+    }
+
+    /// A client is inside that has waited until now.
+    fn measure_wait(&mut self, index: LockIndex, since: Time, now: Time) {
+        self.times.waits.add(now.since(since), 1);
+        if !self.left.is_empty()
+            && let Some(left) = self.left.remove(&index)
+        {
+            self.times.handovers.add(now.since(left), 1);
+        }
     }
 
     /// Tells whoever watches what happens to whoever is at `place`.
@@ -420,6 +451,17 @@ impl Shard {
         })
     }
 
+    /// The newest fence that is known here of what `key` names; of a set, of those inside a part of
+    /// `claim`.
+    pub fn newest_fence(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> Option<Fence> {
+        let lock = self.lock(key, hash)?;
+        let Some(claim) = claim else { return lock.newest_fence() };
+        let overlaps = |hold: &&crate::lock::Hold| {
+            hold.asker.set.as_ref().is_some_and(|set| set.claim.overlaps(claim))
+        };
+        lock.holds().filter(overlaps).map(|hold| hold.fence).max()
+    }
+
     /// A message has come from another member. One of an earlier view is of no use any more; one of a
     /// later view is for whoever keeps it until then.
     pub fn deliver(
@@ -490,6 +532,16 @@ impl Shard {
         self.counts
     }
 
+    /// How long clients have waited for its locks and held them.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// How many wait in its longest queue.
+    pub fn longest_queue(&self) -> u64 {
+        self.locks().map(|lock| lock.waiters().count() as u64).max().unwrap_or(0)
+    }
+
     /// How many locks it keeps.
     pub(crate) fn kept(&self) -> usize {
         self.locks.len() - self.free.len()
@@ -535,6 +587,25 @@ impl Shard {
         };
         self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
     }
+}
+
+/// Somebody leaves. Of callers that wait for their tickets themselves only some are measured: they may
+/// leave millions of times in a second, and looking at the clock would take longer than the rest.
+#[inline]
+fn measure_hold(
+    times: &mut Times,
+    counts: &Counts,
+    lock: &Lock,
+    ticket: Ticket,
+    out: &mut Outputs<'_>,
+) {
+    let Some(hold) = lock.holds().find(|hold| hold.ticket == ticket) else { return };
+    let weight = match hold.asker.request {
+        Some(_) => 1,
+        None if counts.grants.is_multiple_of(SAMPLED) => SAMPLED,
+        None => return,
+    };
+    times.holds.add(out.driver.now().since(hold.since), weight);
 }
 
 /// Tells whoever watches what happens to whoever has asked for a lock.

@@ -8,18 +8,22 @@
 //! Changes at one member are told in the order in which they happened. Those of different members are
 //! told as they arrive: the fences say in which order a lock was granted.
 
+mod group;
 mod queue;
 mod recent;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use catraca_group::{self as group, Event, RequestId};
+use catraca_client::frame;
+use catraca_group::{Change as Happened, Event, PeerMessage, RequestId, Run};
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use self::group::{BEAT, Fellows, Message, Messages};
 use self::queue::Queue;
 use self::recent::Recent;
 use crate::engine::Engine;
@@ -29,6 +33,8 @@ use crate::mutex::hold;
 pub(crate) const MOST_NOTES: usize = 16 << 10;
 /// After the last subscriber has gone, everything is kept for so long for one that comes back.
 const LINGER: Duration = Duration::from_secs(30);
+/// So many messages of other members wait for the task that looks at them.
+const MOST_HEARD: usize = 4096;
 /// What the program that runs the node is called.
 const PROGRAM: &str = "(node)";
 
@@ -53,7 +59,7 @@ pub(crate) struct Change {
 }
 
 /// What can happen to a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum What {
     /// A client begins to wait.
     Waits,
@@ -139,6 +145,9 @@ pub(crate) struct Changes {
     /// There are notes, or the audience has changed.
     noted: Notify,
     audience: Mutex<Audience>,
+    /// What other members have said and nobody has looked at.
+    heard: Mutex<VecDeque<(Run, Message)>>,
+    fellows: Mutex<Fellows>,
 }
 
 impl Changes {
@@ -157,6 +166,8 @@ impl Changes {
                 idle_since: None,
                 is_closed: false,
             }),
+            heard: Mutex::default(),
+            fellows: Mutex::default(),
         }
     }
 
@@ -171,12 +182,12 @@ impl Changes {
     pub(crate) fn note(&self, event: Event<'_>) {
         let Event { key, names, request, change, .. } = event;
         let (what, fence) = match change {
-            group::Change::Waits => (What::Waits, None),
-            group::Change::GivesUp => (What::GivesUp, None),
-            group::Change::Granted(fence) => (What::Granted, Some(fence.0)),
-            group::Change::Released(fence) => (What::Released, Some(fence.0)),
-            group::Change::Lost(fence) => (What::Lost, Some(fence.0)),
-            group::Change::Forced(fence) => (What::Forced, Some(fence.0)),
+            Happened::Waits => (What::Waits, None),
+            Happened::GivesUp => (What::GivesUp, None),
+            Happened::Granted(fence) => (What::Granted, Some(fence.0)),
+            Happened::Released(fence) => (What::Released, Some(fence.0)),
+            Happened::Lost(fence) => (What::Lost, Some(fence.0)),
+            Happened::Forced(fence) => (What::Forced, Some(fence.0)),
         };
         let unix_millis = unix_millis();
         let note = |name: &str| {
@@ -218,6 +229,8 @@ impl Changes {
             audience.recent.skip();
         }
         audience.idle_since = None;
+        // The others have to be asked.
+        self.noted.notify_one();
         let queue = Arc::new(Queue::default());
         match after.map(|after| audience.recent.after(after)) {
             None => {}
@@ -276,6 +289,47 @@ impl Changes {
         audience.subscribers.values().for_each(|(_, queue)| queue.gap(number));
     }
 
+    /// Another member says something. What there is no room for shows as a gap.
+    pub(crate) fn hear(&self, from: &Run, body: &[u8]) {
+        let Ok(message) = frame::read::<Message>(body) else { return };
+        let mut heard = hold(&self.heard);
+        if heard.len() < MOST_HEARD {
+            heard.push_back((from.clone(), message));
+            self.noted.notify_one();
+        }
+    }
+
+    /// Whether there is somebody here who wants to know, or may come back.
+    fn is_wanted(&self) -> bool {
+        let audience = hold(&self.audience);
+        !audience.is_closed && (!audience.subscribers.is_empty() || audience.idle_since.is_some())
+    }
+
+    /// Looks at the other members, and at what they have said.
+    fn look_at_fellows(&self, peers: &[Run], out: &mut Messages) {
+        let (now, is_wanted) = (Instant::now(), self.is_wanted());
+        let heard = std::mem::take(&mut *hold(&self.heard));
+        for (from, message) in heard {
+            if message == Message::Watch && !self.is_watched.swap(true, Ordering::Relaxed) {
+                hold(&self.audience).recent.skip();
+            }
+            let heard = hold(&self.fellows).hear(&from, message, now, out);
+            if heard.has_gap {
+                self.tell_gap();
+            }
+            heard.changes.into_iter().for_each(|told| self.tell(told.at(&from.name)));
+        }
+        if hold(&self.fellows).look(peers, is_wanted, now, out) {
+            self.tell_gap();
+        }
+    }
+
+    /// When the other members are to be looked at again, if ever.
+    fn next_look(&self) -> Option<Instant> {
+        let is_needed = self.is_wanted() || hold(&self.fellows).has_watchers();
+        is_needed.then(|| Instant::now() + BEAT)
+    }
+
     /// When nobody need be waited for any more who may come back.
     fn linger(&self) -> Option<Instant> {
         hold(&self.audience).idle_since.map(|since| since + LINGER)
@@ -285,7 +339,8 @@ impl Changes {
     fn rest(&self) {
         let mut audience = hold(&self.audience);
         audience.idle_since = None;
-        if audience.subscribers.is_empty() && !self.is_audited {
+        let is_wanted = !audience.subscribers.is_empty() || self.is_audited;
+        if !is_wanted && !hold(&self.fellows).has_watchers() {
             self.is_watched.store(false, Ordering::Relaxed);
         }
     }
@@ -319,6 +374,7 @@ pub(crate) async fn pass_on(engine: Arc<Engine>) {
         tokio::select! {
             () = changes.noted.notified() => {}
             () = at(linger) => changes.rest(),
+            () = at(changes.next_look()) => {}
         }
         pass_on_now(&engine);
     }
@@ -327,8 +383,12 @@ pub(crate) async fn pass_on(engine: Arc<Engine>) {
 /// Passes on what is noted.
 pub(crate) fn pass_on_now(engine: &Engine) {
     let changes = engine.watching();
+    let mut out = Messages::new();
+    changes.look_at_fellows(&engine.peers_in_view(), &mut out);
     let (notes, dropped) = changes.take();
-    for change in resolve(engine, notes) {
+    let happened = resolve(engine, notes);
+    hold(&changes.fellows).share(&happened, Instant::now(), &mut out);
+    for change in happened {
         if let Some(audit) = engine.audit() {
             audit.write_change(&change);
         }
@@ -338,7 +398,25 @@ pub(crate) fn pass_on_now(engine: &Engine) {
         if let Some(audit) = engine.audit() {
             audit.miss(dropped);
         }
+        hold(&changes.fellows).miss();
         changes.tell_gap();
+    }
+    send(engine, out);
+    if changes.linger().is_none() {
+        // Other members may have lost interest.
+        changes.rest();
+    }
+}
+
+/// Sends messages to other members. One that takes nothing any more misses them, and notices.
+fn send(engine: &Engine, messages: Messages) {
+    for (run, message) in messages {
+        let Some(link) = engine.links.known(&run).filter(|link| !link.is_full()) else { continue };
+        let pushed = frame::encode(&message).and_then(|body| link.push(PeerMessage::Aside(&body)));
+        match pushed {
+            Ok(()) => link.flush(),
+            Err(error) => tracing::error!(%error, "a message is too long to be sent"),
+        }
     }
 }
 

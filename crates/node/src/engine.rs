@@ -41,6 +41,7 @@ use self::shards::Shards;
 use crate::audit::Audit;
 use crate::changes::Changes;
 use crate::link::{Link, LinkError};
+use crate::metrics::{Interface, Metrics};
 use crate::mutex::hold;
 use crate::native::Outbox;
 use crate::timers::Timers;
@@ -117,6 +118,8 @@ pub(crate) struct Engine {
     forced: Forced,
     /// How many more may administer at a time.
     administering: Semaphore,
+    /// What is counted for those who watch from outside.
+    metrics: Metrics,
     /// What happens to locks, and who wants to know.
     changes: Arc<Changes>,
     /// Where it is written down who holds what, if anywhere.
@@ -192,6 +195,7 @@ impl Engine {
             peers: watch::Sender::new(Peers { own, entries: Vec::new(), called: 0 }),
             forced: Forced::default(),
             administering: Semaphore::new(administering::MOST_AT_A_TIME),
+            metrics: Metrics::default(),
             changes,
             audit,
             registry: Mutex::new(None),
@@ -334,9 +338,12 @@ impl Engine {
         number: u64,
         bytes: &[u8],
     ) -> (Result<usize, LinkError>, Unsent<'_>) {
+        self.metrics.receive(Interface::Peer, bytes.len());
         let mut unsent = Unsent { engine: self, members: 0 };
         let taken = link.take_in(number, bytes, |message| {
-            if let PeerMessage::Step(step) = message
+            if let PeerMessage::Aside(body) = message {
+                self.changes.hear(&link.run, body);
+            } else if let PeerMessage::Step(step) = message
                 && let Some(place) = link.place_in(step.epoch)
             {
                 unsent.members |= self.deliver(place, step);

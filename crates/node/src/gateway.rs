@@ -17,6 +17,7 @@ use tokio::task::yield_now;
 
 use crate::changes::Subscription;
 use crate::engine::Engine;
+use crate::metrics::{self, Metrics};
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -77,6 +78,16 @@ impl Gateway {
         self.engine.operate(which.clone(), Operation::Release).await
     }
 
+    /// The fence of the newest grant of a lock, of which there are so many permits. Nothing if nobody was
+    /// inside since the present view of the group began: what was before is not known any more.
+    pub(crate) async fn newest_fence(
+        &self,
+        name: &str,
+        permits: u32,
+    ) -> Result<Option<u64>, Refusal> {
+        self.engine.newest_fence(name, permits).await
+    }
+
     /// Asks for a durable hold.
     pub(crate) async fn acquire_durable(
         &self,
@@ -118,6 +129,16 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
+    }
+
+    /// What is counted of the interfaces.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        self.engine.metrics()
+    }
+
+    /// Everything that is counted, in the form of OpenMetrics.
+    pub(crate) fn metrics_text(&self) -> String {
+        metrics::text(&self.engine)
     }
 
     /// How the node is doing.

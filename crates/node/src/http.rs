@@ -7,13 +7,16 @@
 mod caller;
 mod changes;
 mod document;
+mod force;
 pub(crate) mod fuzzing;
 mod health;
+mod hold;
 mod holds;
 mod host;
 mod input;
 mod locks;
 mod page;
+mod presence;
 mod problem;
 mod server;
 mod state;
@@ -25,10 +28,10 @@ mod time;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
@@ -36,13 +39,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use self::problem::{Kind, Problem};
+use self::problem::{Kind, Problem, Uncounted};
 use self::server::Server;
 use self::state::States;
 use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::Config;
-use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::native::quota::Quota;
 use crate::node::StartError;
@@ -50,7 +52,6 @@ use crate::node::StartError;
 /// What requests are served with.
 #[derive(Clone)]
 pub(crate) struct Api {
-    engine: Arc<Engine>,
     gateway: Gateway,
     access: Arc<Access>,
     quota: Arc<Quota>,
@@ -59,14 +60,8 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    pub(crate) fn new(
-        engine: &Arc<Engine>,
-        gateway: &Gateway,
-        access: &Arc<Access>,
-        quota: Arc<Quota>,
-    ) -> Self {
-        let (engine, access) = (Arc::clone(engine), Arc::clone(access));
-        Api { engine, gateway: gateway.clone(), access, quota, states: None }
+    pub(crate) fn new(gateway: &Gateway, access: &Arc<Access>, quota: Arc<Quota>) -> Self {
+        Api { gateway: gateway.clone(), access: Arc::clone(access), quota, states: None }
     }
 }
 
@@ -96,8 +91,7 @@ impl Serving {
             return Err(StartError::Insecure(address));
         }
         let (stop, stopped) = watch::channel(false);
-        let quota = Arc::clone(&api.quota);
-        let server = Server::new(router(api), quota, acceptor.clone());
+        let server = Server::new(api, acceptor.clone());
         let task = tokio::spawn(server.run(listener, stopped));
         Ok(Some(Serving { address, stop, task }))
     }
@@ -129,16 +123,19 @@ fn router(api: Api) -> Router {
     router
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn(guard))
+        .layer(from_fn_with_state(api.clone(), guard))
         .with_state(api)
 }
 
 /// What holds for every request and every answer.
-async fn guard(request: Request, next: Next) -> Response {
+async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let mut response = match host::check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if let Some(Uncounted(code)) = response.extensions().get() {
+        api.gateway.metrics().reject(code);
+    }
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

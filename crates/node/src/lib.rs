@@ -24,6 +24,7 @@ mod http;
 #[cfg(test)]
 mod limits;
 mod link;
+mod metrics;
 mod mutex;
 mod native;
 mod node;
@@ -35,6 +36,8 @@ mod repeats;
 mod resp;
 mod secret;
 mod socket;
+#[cfg(test)]
+mod testing;
 mod timers;
 mod tls;
 mod transport;

@@ -28,7 +28,7 @@ use crate::transport::{HANDSHAKE_TIME, Introduction, MemberAnswer};
 use crate::{Config, Memory, Node, wire};
 
 #[path = "../tests/support/valve.rs"]
-mod valve;
+pub(crate) mod valve;
 
 use valve::Valve;
 

@@ -103,6 +103,8 @@ pub(crate) struct Link {
     receiving: Mutex<Receiving>,
     /// Where the member is in the view that runs, and which view that is: looked at for every message.
     seat: AtomicU64,
+    /// How many bytes were written.
+    sent: AtomicU64,
     is_full: AtomicBool,
     /// How many links are full, of all.
     full: Arc<AtomicUsize>,
@@ -123,6 +125,7 @@ impl Link {
             sending: Mutex::new(Sending { outgoing, connection, health }),
             receiving: Mutex::new(Receiving::default()),
             seat: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             full,
             unsent: Notify::new(),
@@ -198,13 +201,21 @@ impl Link {
             match sending.outgoing.unwritten() {
                 [] => break connection.stream.try_flush(),
                 unwritten => match connection.stream.try_write(unwritten) {
-                    Ok(bytes) => sending.outgoing.wrote(bytes),
+                    Ok(bytes) => {
+                        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+                        sending.outgoing.wrote(bytes);
+                    }
                     Err(error) => break Err(error),
                 },
             }
         };
         // Any other error ends the connection, which its reader will notice.
         !written.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// How many bytes were written.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// How many bytes the connection has not taken.

@@ -186,6 +186,9 @@ impl Node {
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
+        if config.security.shows_tokens(address.ip()) {
+            tracing::warn!(%address, "without TLS, tokens can be read on the way to this node");
+        }
         let protection = Protection::new(&config.security)?;
         let socket = user_socket(&config.security)?;
         if settings.member.address.ends_with(":0") {
@@ -221,7 +224,7 @@ impl Node {
         let gateway = Gateway::new(Arc::clone(&engine));
         let server =
             Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
-        let api = http::Api::new(&engine, &gateway, &access, server.quota());
+        let api = http::Api::new(&gateway, &access, server.quota());
         let http = http::Serving::start(&config, api, &protection.acceptor).await?;
         let shared = resp::Shared::new(
             Arc::clone(&engine),
@@ -327,7 +330,7 @@ impl Node {
     }
 
     /// What interfaces ask the node for.
-    #[allow(dead_code, reason = "its users are the interfaces")]
+    #[cfg(test)]
     pub(crate) fn gateway(&self) -> &Gateway {
         &self.gateway
     }

@@ -7,7 +7,7 @@ mod voters;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catraca_client::frame;
 use catraca_group::{Member, Membership};
@@ -40,7 +40,9 @@ pub(crate) async fn carry_out(
                 let Some((number, txn)) = ask else { return };
                 let (engine, registry) = (Arc::clone(&engine), Arc::clone(&registry));
                 under_way.spawn(async move {
+                    let sent = Instant::now();
                     let result = registry.txn(txn).await;
+                    engine.metrics().ask_registry(sent.elapsed(), result.is_ok());
                     engine.answered(number, result);
                 });
             }

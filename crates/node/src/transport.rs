@@ -3,34 +3,31 @@
 //! There is one link for each pair of runs of two members. Whoever joined the group later calls; the other
 //! answers. A connection that breaks is made anew, for as long as both are in the view.
 
+mod answering;
+
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::frame;
-use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, Proof, VERSION};
+use catraca_client::handshake::{self, Caller, HandshakeError};
 use catraca_client::stream::Stream;
 use catraca_client::tls;
 use catraca_group::{Entry, MOST_MEMBERS, Run};
 use serde::{Deserialize, Serialize};
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::acceptor::{AcceptError, Acceptor};
-use crate::access::{Certificate, Origin};
+use crate::acceptor::Acceptor;
 use crate::dialer::Dialer;
 use crate::engine::{Engine, Peers};
 use crate::link::{Link, LinkError, Resumption};
-use crate::mutex::hold;
-use crate::native::Server;
 use crate::registry::Calls;
 use crate::repeats::Repeats;
-use crate::socket::Socket;
 use crate::wire::{self, WireReader};
 
 /// A handshake takes no longer.
@@ -108,250 +105,6 @@ impl Drop for Running {
 }
 
 impl Transport {
-    /// Answers every call. Calls end with this.
-    pub(crate) async fn answer(self, listener: TcpListener, server: Arc<Server>) {
-        let told = Arc::default();
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            match accepted {
-                Ok((stream, from)) => {
-                    let (transport, server) = (self.clone(), Arc::clone(&server));
-                    let told = Arc::clone(&told);
-                    calls.spawn(async move {
-                        if let Err(error) = transport.receive(stream, from, &server).await {
-                            turned_away(from.ip(), error.to_string(), &told);
-                        }
-                    });
-                }
-                Err(error) => {
-                    // Too many open files, most likely: others may close.
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(LONGEST_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    /// Answers every call of users of this machine.
-    pub(crate) async fn answer_users(self, listener: Socket, server: Arc<Server>) {
-        let told = Arc::default();
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            let (stream, origin) = match accepted.and_then(|it| self.acceptor.accept_unix(it)) {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(LONGEST_PAUSE).await;
-                    continue;
-                }
-            };
-            let (transport, server) = (self.clone(), Arc::clone(&server));
-            let told = Arc::clone(&told);
-            calls.spawn(async move {
-                // All of them are this machine, and have places of their own beside those over TCP.
-                let from = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-                if let Err(error) = transport.hear(stream, from, origin, &server).await {
-                    turned_away(from, error.to_string(), &told);
-                }
-            });
-        }
-    }
-
-    async fn receive(
-        &self,
-        stream: TcpStream,
-        from: SocketAddr,
-        server: &Server,
-    ) -> Result<(), HandshakeError> {
-        prepare(&stream)?;
-        match self.acceptor.accept(stream, from).await {
-            Ok((stream, origin)) => self.hear(stream, from.ip(), origin, server).await,
-            Err(AcceptError::Plain(stream)) => self.turn_plain_away(Stream::Tcp(stream)).await,
-            Err(error) => Err(HandshakeError::Refused(error.to_string())),
-        }
-    }
-
-    /// Tells whoever does not speak TLS that it has to.
-    async fn turn_plain_away(&self, mut stream: Stream) -> Result<(), HandshakeError> {
-        let hello: Hello = in_time(async {
-            handshake::hear_magic(&mut stream).await?;
-            handshake::hear(&mut stream).await
-        })
-        .await?;
-        let why =
-            "this node speaks TLS only: whoever calls has to be told which authority to trust";
-        match hello.caller {
-            Caller::Client => {
-                handshake::say(&mut stream, &Greeting::Refused(why.to_string())).await?;
-            }
-            Caller::Member(_) => {
-                handshake::say(&mut stream, &MemberAnswer::Refused(why.to_string())).await?;
-            }
-            Caller::Registry => {}
-        }
-        Err(HandshakeError::Refused("whoever calls does not speak TLS".to_string()))
-    }
-
-    async fn hear(
-        &self,
-        mut stream: Stream,
-        from: IpAddr,
-        origin: Origin,
-        server: &Server,
-    ) -> Result<(), HandshakeError> {
-        let (hello, proof): (Hello, Proof) = in_time(async {
-            handshake::hear_magic(&mut stream).await?;
-            let hello: Hello = handshake::hear(&mut stream).await?;
-            // Another version may say something else after its hello.
-            let is_ours = hello.version == VERSION;
-            let proof =
-                if is_ours { handshake::hear(&mut stream).await? } else { Proof::default() };
-            Ok((hello, proof))
-        })
-        .await?;
-        let speaks = hello.version;
-        let other_version = (speaks != VERSION).then(|| {
-            format!(
-                "whoever calls speaks version {speaks}, whoever is called {VERSION}; run the same release on both"
-            )
-        });
-        match hello.caller {
-            Caller::Client => match other_version {
-                None => self.receive_client(stream, from, (proof, origin), server).await,
-                Some(why) => {
-                    handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
-                    Err(HandshakeError::Refused(why))
-                }
-            },
-            Caller::Member(introduction) => {
-                if let Some(why) = other_version {
-                    handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
-                    return Err(HandshakeError::Refused(why));
-                }
-                let access = &self.acceptor.access;
-                if let Err(why) = access.admit_member(proof.token.as_deref(), &origin) {
-                    let refused = MemberAnswer::Refused(why.to_string());
-                    handshake::say(&mut stream, &refused).await?;
-                    return Err(HandshakeError::Denied(why.to_string()));
-                }
-                let introduction = frame::read(&introduction)?;
-                self.receive_member(stream, introduction, &origin).await
-            }
-            Caller::Registry => match other_version {
-                // Whoever speaks another version gets no reply, and says so there.
-                Some(why) => Err(HandshakeError::Refused(why)),
-                None => {
-                    let access = &self.acceptor.access;
-                    let admitted = access.admit_member(proof.token.as_deref(), &origin);
-                    admitted.map_err(|why| HandshakeError::Denied(why.to_string()))?;
-                    if let Err(error) = self.calls.answer(stream).await {
-                        tracing::debug!(%from, %error, "a member asks the registry no more");
-                    }
-                    Ok(())
-                }
-            },
-        }
-    }
-
-    async fn receive_client(
-        &self,
-        mut stream: Stream,
-        from: IpAddr,
-        (proof, origin): (Proof, Origin),
-        server: &Server,
-    ) -> Result<(), HandshakeError> {
-        let identity = match self.acceptor.access.identify(proof.token.as_deref(), &origin) {
-            Ok(identity) => identity,
-            Err(why) => {
-                handshake::say(&mut stream, &Greeting::Denied(why.to_string())).await?;
-                return Err(HandshakeError::Denied(why.to_string()));
-            }
-        };
-        let Some(place) = server.enter(from) else {
-            let why = "this node has too many connections; close some, or try again".to_string();
-            handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
-            return Err(HandshakeError::Refused(why));
-        };
-        let welcome = Greeting::Welcome { incarnation: self.engine.incarnation };
-        handshake::say(&mut stream, &welcome).await?;
-        let (reader, writer) = stream.into_split();
-        server.serve(identity, reader, writer, Some(place)).await;
-        Ok(())
-    }
-
-    async fn receive_member(
-        &self,
-        mut stream: Stream,
-        introduction: Introduction,
-        origin: &Origin,
-    ) -> Result<(), HandshakeError> {
-        let checked =
-            is_certified(&introduction.from, origin).and_then(|()| self.check(&introduction));
-        if let Err(why) = checked {
-            handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
-            let from = &introduction.from;
-            return Err(HandshakeError::Refused(format!("'{from}' is refused: {why}")));
-        }
-        let Introduction { from, link: id, is_resumed, received, .. } = introduction;
-        let call = Resumption { id, is_resumed, received };
-        let link = self.engine.links.to(&from);
-        let (link, own) = match link.answer(call) {
-            Ok(own) => (link, own),
-            Err(_) if is_resumed => {
-                handshake::say(&mut stream, &MemberAnswer::Forgotten).await?;
-                return Ok(());
-            }
-            Err(_) => {
-                // The caller has begun anew, and knows nothing of what was said before.
-                let link = self.engine.links.begin_anew(&from);
-                self.engine.forgotten(&from);
-                let own = link.answer(call).unwrap_or_default();
-                (link, own)
-            }
-        };
-        handshake::say(&mut stream, &MemberAnswer::Welcome { received: own }).await?;
-        self.converse(&link, stream, received).await;
-        Ok(())
-    }
-
-    /// Whether the caller may be linked to this member.
-    fn check(&self, introduction: &Introduction) -> Result<(), String> {
-        let Introduction { group, from, to, .. } = introduction;
-        let (own_group, me) = (&self.engine.group, &self.engine.shape.own().name);
-        if group != own_group {
-            return Err(format!("member '{me}' is in group '{own_group}', not in '{group}'"));
-        }
-        if to.name != *me {
-            return Err(format!(
-                "member '{me}' answers where '{to}' should; check the addresses of the members"
-            ));
-        }
-        if from.name == *me {
-            return Err(format!(
-                "another process is member '{from}'; give each node a name of its own"
-            ));
-        }
-        let peers = self.engine.peers.borrow();
-        if to.incarnation != peers.own.incarnation {
-            return Err(format!("member '{me}' was started anew, and joins again"));
-        }
-        let is_known = |run: &Run| peers.entries.iter().any(|entry| entry.run() == *run);
-        let links = self.engine.links.all();
-        let strangers = links.iter().filter(|link| !is_known(&link.run)).count();
-        if strangers >= MOST_STRANGERS && !is_known(from) {
-            return Err("too many members want to join at once".to_string());
-        }
-        Ok(())
-    }
-
     /// Keeps links to whoever is in the view, and to no others.
     pub(crate) async fn keep_links(self) {
         let mut peers = self.engine.peers.subscribe();
@@ -439,9 +192,12 @@ impl Transport {
         };
         let introduction = frame::encode(&introduction)?;
         let proof = self.dialer.proof();
-        handshake::greet(&mut stream, Caller::Member(introduction), &proof).await?;
-        let answer = handshake::hear(&mut stream).await.map_err(tell_why)?;
-        Ok((stream, answer))
+        let greeted = handshake::greet(&mut stream, Caller::Member(introduction), &proof).await;
+        // Whoever hangs up has said why before, if it has said anything.
+        match handshake::hear(&mut stream).await.map_err(tell_why) {
+            Err(HandshakeError::Io(error)) => Err(greeted.err().unwrap_or(error.into())),
+            answer => Ok((stream, answer?)),
+        }
     }
 
     /// Uses a connection until it breaks, or the link is not wanted any more.
@@ -511,17 +267,6 @@ impl Drop for Broken<'_> {
     }
 }
 
-/// Whether the caller's certificate, if it has shown one, is that of the member it says it is.
-fn is_certified(from: &Run, origin: &Origin) -> Result<(), String> {
-    match origin {
-        Origin::Certificate(Certificate { names, .. }) if !names.contains(&from.name) => {
-            let whose = names.join("', '");
-            Err(format!("its certificate is that of '{whose}', not of member '{from}'"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// An error of TLS in words that say what to do.
 fn tell_why(error: HandshakeError) -> HandshakeError {
     match error {
@@ -550,17 +295,6 @@ async fn let_others_run() {
         Poll::Ready(())
     })
     .await;
-}
-
-/// Tells the operator who was turned away. Members try again every second: the same reason from the
-/// same machine is told only once, but to those who want to know everything.
-fn turned_away(from: IpAddr, why: String, told: &Mutex<Repeats<(IpAddr, String)>>) {
-    let mut told = hold(told);
-    if told.is_news((from, why.clone())) {
-        tracing::warn!(%from, %why, "a call was not answered");
-    } else {
-        tracing::debug!(%from, %why, "a call was not answered again");
-    }
 }
 
 /// Writes what was not written at once.

@@ -180,3 +180,85 @@ impl Write for Socket<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::TlsFiles;
+    use crate::tls::Tls;
+
+    /// Two ends of a connection between members.
+    async fn pair() -> [(WireReader, WireWriter); 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(["a".to_string()]).unwrap();
+        let (certificate, key) = (folder.path().join("a.pem"), folder.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+        let authority = Some(certificate.clone());
+        let tls = Tls::new(&TlsFiles { certificate, key, authority }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answered = async { tls.accept(listener.accept().await.unwrap().0).await.unwrap().0 };
+        let called =
+            async { tls.call(TcpStream::connect(address).await.unwrap(), "a").await.unwrap() };
+        let (answered, called) = tokio::join!(answered, called);
+        [answered, called].map(|stream| split(stream).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_a_connection_does_not_take_at_once_comes_later_and_in_order() {
+        let [(mut reader, _kept), (_other, writer)] = pair().await;
+        let all: Vec<u8> = (0..20_000_000u32).map(|it| (it / 7) as u8).collect();
+        let mut written = 0;
+        let full = loop {
+            match writer.try_write(&all[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(error) => break error.kind(),
+            }
+        };
+        assert_eq!(full, ErrorKind::WouldBlock);
+        assert!(written < all.len(), "there is no limit");
+        assert_eq!(writer.try_flush().unwrap_err().kind(), ErrorKind::WouldBlock);
+        let writing = async {
+            while written < all.len() || writer.try_flush().is_err() {
+                writer.writable().await.unwrap();
+                if let Ok(bytes) = writer.try_write(&all[written..]) {
+                    written += bytes;
+                }
+            }
+        };
+        let reading = async {
+            let mut came = Vec::new();
+            while came.len() < all.len() {
+                assert!(reader.read(&mut came).await.unwrap() > 0);
+            }
+            came
+        };
+        let ((), came) = tokio::join!(writing, reading);
+        assert!(came == all, "it came as it was sent");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_shut_down_or_tampered_with_ends() {
+        let [(mut reader, writer), (mut other, far)] = pair().await;
+        writer.try_write(b"x").unwrap();
+        let mut came = Vec::new();
+        assert_eq!(other.read(&mut came).await.unwrap(), 1);
+        // Whoever sits between the two cannot say anything.
+        far.socket()
+            .try_write(&[
+                0x17, 3, 3, 0, 20, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+                19, 20,
+            ])
+            .unwrap();
+        assert_eq!(reader.read(&mut came).await.unwrap_err().kind(), ErrorKind::InvalidData);
+        far.shut_down().unwrap();
+        assert!(other.read(&mut came).await.is_err());
+        assert_eq!(came, b"x");
+    }
+}

@@ -23,6 +23,7 @@ mod judge;
 mod registry;
 mod setup;
 mod sites;
+mod timed;
 
 pub use engine::{Report, run, run_watched};
 pub use setup::{Drift, Setup, Strike};

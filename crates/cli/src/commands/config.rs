@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use catraca_node::{Config, LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS, RegistryPlace, hi_adsd};
+use catraca_node::{
+    Config, LONGEST_NAME, MOST_MEMBERS, MOST_PERMITS, RegistryPlace, SecurityConfig, hi_adsd,
+};
 
 use super::node::read;
 use crate::Outcome;
@@ -98,6 +100,7 @@ impl Arguments {
             config.lease,
             registry_words(&config)
         )?;
+        writeln!(out, "{}", security_words(&config.security))?;
         writeln!(
             out,
             "\nLimits: {} locks per node, {} hand-overs in a row between clients of one node,\n\
@@ -107,6 +110,21 @@ impl Arguments {
             config.turns.rounds
         )?;
         Ok(())
+    }
+}
+
+/// Who may use the node, in a sentence.
+fn security_words(security: &SecurityConfig) -> String {
+    let has_authority = security.tls.as_ref().is_some_and(|tls| tls.authority.is_some());
+    let over = if security.tls.is_some() { " over TLS" } else { "" };
+    match (&security.tokens, has_authority) {
+        (Some(_), true) => "Callers show a token or a certificate, over TLS.".to_string(),
+        (Some(_), false) => format!("Callers show a token{over}."),
+        (None, true) => "Callers show a certificate, over TLS.".to_string(),
+        (None, false) if security.is_insecure => format!("Everybody may call{over}."),
+        (None, false) => format!(
+            "Whoever is on the same machine may call{over}; where others reach a node, it does not start."
+        ),
     }
 }
 

@@ -218,24 +218,31 @@ fn cells(line: &Line) -> Vec<String> {
         0 => "holds".to_string(),
         place => format!("waits {place}"),
     };
-    let (who, pid, millis) = match &line.durable {
-        Some(durable) => {
-            let note = if durable.note.is_empty() { "" } else { ": " };
-            let who = format!("{}{note}{} (durable)", durable.owner, durable.note);
-            (who, "-".to_string(), age(durable, line.millis))
-        }
-        None => (line.label.clone(), line.pid.to_string(), line.millis),
-    };
+    let pid = if line.durable.is_some() { "-".to_string() } else { line.pid.to_string() };
     vec![
         name,
         place,
-        printable(&who),
+        who(line),
         pid,
         printable(&line.host),
         key.node.clone(),
-        lasting(millis),
+        lasting(age_of(line)),
         line.fence.map_or("-".to_string(), |fence| fence.to_string()),
     ]
+}
+
+/// Who holds or waits, for people.
+pub(crate) fn who(line: &Line) -> String {
+    printable(&match &line.durable {
+        Some(DurableLine { owner, note, .. }) if note.is_empty() => format!("{owner} (durable)"),
+        Some(DurableLine { owner, note, .. }) => format!("{owner}: {note} (durable)"),
+        None => line.label.clone(),
+    })
+}
+
+/// For how long somebody has held or waited, in milliseconds.
+pub(crate) fn age_of(line: &Line) -> u64 {
+    line.durable.as_ref().map_or(line.millis, |durable| age(durable, line.millis))
 }
 
 /// For how long a durable hold has been held: longer than at the node where it is now. Of somebody who
@@ -246,7 +253,7 @@ fn age(durable: &DurableLine, waited: u64) -> u64 {
 }
 
 /// What a client says of itself, without what would confuse a terminal.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let cleaned = text.replace(char::is_control, "?");
     if cleaned.is_empty() { "-".to_string() } else { cleaned }
 }

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use catraca_algorithms::SpecError;
 use catraca_client::protocol::Description;
-use catraca_client::{Connection, DEFAULT_ADDRESS, Member, Nodes};
+use catraca_client::{Connection, Member, Nodes};
 use catraca_node::{
-    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, StartError, Status,
+    Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, SecurityConfig, StartError,
+    Status,
 };
 use nix::sys::signal::Signal;
 use tracing::Level;
@@ -25,6 +26,7 @@ use self::security::SecurityArguments;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::log;
+use crate::manager::Manager;
 use crate::open_files;
 use crate::output::{Stdout, reason};
 use crate::service::block_on;
@@ -36,7 +38,7 @@ use crate::value::{at_node, duration};
 /// Without arguments it is a group of one, for this machine. A group is described by a file that all
 /// members can share, or by --name and --members. It runs until Ctrl-C, SIGTERM, or the end of its
 /// terminal, which all stop it in an orderly way: the exit code is 0. SIGHUP makes it read its tokens
-/// and certificates again; at a terminal, and without such files, it is the end of the terminal.
+/// and certificates again, and open its audit log anew; at a terminal, and without such files, it is the end of the terminal.
 /// SIGUSR1 makes it log how it is doing. Where it listens goes to standard output, everything after that to standard
 /// error.
 #[derive(clap::Args)]
@@ -84,7 +86,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     http: HttpArguments,
     #[command(flatten)]
-    operations: operations::Arguments,
+    operations: operations::OperationArguments,
     #[command(flatten)]
     security: SecurityArguments,
     #[command(flatten)]
@@ -104,7 +106,8 @@ Examples:
   catraca node
   catraca node --name a --members a=10.0.0.1:7800,b=10.0.0.2:7800,c=10.0.0.3:7800
   catraca node --config group.toml --name b
-  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800";
+  catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800
+A node that other machines reach takes --tokens or --tls-ca as well, or --insecure.";
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
@@ -272,8 +275,10 @@ async fn serve(config: Config) -> Outcome {
     // Before anybody is told that there is a node to stop.
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
-    let members = config.members.len();
-    let reloads = security::reloads(&config.security);
+    let (members, drain) = (config.members.len(), config.drain);
+    let reloads = security::reloads(&config.security) || config.audit.file.is_some();
+    let security = config.security.clone();
+    let mut manager = Manager::of_environment();
     let node = Node::start(config).await.map_err(|error| match error {
         StartError::Insecure(_)
         | StartError::Tokens(_)
@@ -283,10 +288,14 @@ async fn serve(config: Config) -> Outcome {
         StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
         error => Failure::System(anyhow::Error::msg(error.to_string())),
     })?;
-    greet(&name, &group, members, &node)?;
+    greet(&name, &group, members, &node, &security)?;
     loop {
         let signal = tokio::select! {
             signal = signals.next() => signal,
+            () = manager.is_due() => {
+                manager.tell(&node.status());
+                continue;
+            }
             () = node.left() => {
                 tracing::info!("this node has left its group");
                 break;
@@ -294,7 +303,10 @@ async fn serve(config: Config) -> Outcome {
         };
         match signal {
             Signal::SIGUSR1 => tell(&node.status()),
-            Signal::SIGHUP if reloads => reload(&node),
+            Signal::SIGHUP if reloads => {
+                manager.reloading();
+                reload(&node);
+            }
             // It has no meaning here, but must not end a node.
             Signal::SIGUSR2 => {}
             which => {
@@ -303,12 +315,14 @@ async fn serve(config: Config) -> Outcome {
             }
         }
     }
+    manager.stopping(drain);
     let hurry = node.hurry();
     let stopping = node.stop();
     tokio::pin!(stopping);
     loop {
         tokio::select! {
             () = &mut stopping => return Ok(()),
+            () = manager.is_due() => manager.alive(),
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
                 Signal::SIGHUP if reloads => {}
@@ -318,8 +332,9 @@ async fn serve(config: Config) -> Outcome {
     }
 }
 
-/// Reads tokens and certificates again.
+/// Reads tokens and certificates again, and opens the audit log anew.
 fn reload(node: &Node) {
+    node.reopen_logs();
     match node.reload() {
         Ok(()) => tracing::info!("tokens and certificates were read again"),
         Err(why) => tracing::error!(%why, "goes on with what it has read before"),
@@ -333,10 +348,15 @@ fn tell(status: &Status) {
 }
 
 /// Says where the node is and what to type next.
-fn greet(name: &str, group: &str, members: usize, node: &Node) -> Outcome {
+fn greet(
+    name: &str,
+    group: &str,
+    members: usize,
+    node: &Node,
+    security: &SecurityConfig,
+) -> Outcome {
     let address = node.address();
-    let here = from_here(address).to_string();
-    let flag = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
+    let flag = security::way_to(node, &from_here(address).to_string(), security);
     let what = match members {
         1 => format!("Node '{name}', alone in group '{group}'"),
         _ => format!("Node '{name}' of {members} in group '{group}'"),

@@ -72,7 +72,7 @@ fn code(status: &Status) -> u8 {
 }
 
 /// A word for programs, and one for people that says why.
-fn readiness_words(readiness: &Readiness) -> (&'static str, String) {
+pub(crate) fn readiness_words(readiness: &Readiness) -> (&'static str, String) {
     match readiness {
         Readiness::Ready => ("ready", "ready".to_string()),
         Readiness::Joining(why) => ("joining", format!("not in its group yet: {why}")),
@@ -215,7 +215,7 @@ fn detector_words(detector: &DetectorStatus) -> String {
     )
 }
 
-fn link_words(link: &LinkStatus) -> (&'static str, Option<u64>, Option<&str>) {
+pub(crate) fn link_words(link: &LinkStatus) -> (&'static str, Option<u64>, Option<&str>) {
     match link {
         LinkStatus::Itself => ("this node", None, None),
         LinkStatus::Connecting => ("connecting", None, None),

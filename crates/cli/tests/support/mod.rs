@@ -61,6 +61,8 @@ impl Folder {
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
         // A node that is told nothing keeps its data there, and not in the home of whoever tests.
         command.env("XDG_DATA_HOME", self.path(".data"));
+        // Nor are its sockets where whoever tests has some.
+        command.env_remove("XDG_RUNTIME_DIR");
         command
     }
 

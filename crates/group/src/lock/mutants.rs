@@ -261,9 +261,12 @@ impl Mutation for UnwantedGrantKept {
     ) -> Admitted {
         match lock.admit(seat, number, rules, newcomer, || now) {
             // As if somebody were inside whom nobody has to be told of.
-            Admitted::Nobody => {
-                Admitted::Client(Grant { ticket: Ticket::MAX, request: None, fence: Fence::NONE })
-            }
+            Admitted::Nobody => Admitted::Client(Grant {
+                ticket: Ticket::MAX,
+                request: None,
+                fence: Fence::NONE,
+                waited: None,
+            }),
             other => other,
         }
     }

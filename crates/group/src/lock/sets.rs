@@ -23,7 +23,7 @@ impl Lock {
         let mut before: BTreeSet<ResourceId> = BTreeSet::new();
         for seat in &self.seats {
             match &seat.place {
-                Place::Asking(Some((_, claim))) => before.extend(claim.resources()),
+                Place::Asking(Some((_, claim)), _) => before.extend(claim.resources()),
                 Place::Inside(Hold { asker: Asker { set: Some(set), .. }, .. }) => {
                     before.extend(set.claim.resources());
                 }

@@ -18,12 +18,15 @@ use crate::durable::{Adopted, DurableHold, HoldId, adopt};
 use crate::registry::{Answer, LARGEST_PAGE, Txn};
 use crate::shard::{Held, HeldLock};
 use crate::time::Time;
+use crate::timed::{TimedCopy, take_over};
 use crate::view::{Epoch, MOST_MEMBERS};
 
 /// So many locks go into one message.
 const PART: usize = 2048;
 /// So many durable holds go into one message: each may be as long as a value of the registry.
 const ADOPTED: usize = 8;
+/// So many bytes of copies of timed holds go into one message, but at least one copy.
+const COPIES: usize = 256 << 10;
 /// So many messages about views that are not known here are kept.
 const MOST_EARLY: usize = 64 * MOST_MEMBERS;
 
@@ -35,11 +38,14 @@ pub(super) struct Change {
     is_reported: bool,
     /// What members have reported so far, and whether that is all.
     reports: BTreeMap<Run, (Vec<HeldLock>, bool)>,
+    /// Which timed holds of members that are gone they remember.
+    orphans: Vec<(String, TimedCopy)>,
     /// Whoever makes the table reads the durable holds last.
     holds: Holds,
     /// What has come of the table.
     table: Vec<HeldLock>,
     adopted: Vec<Adopted>,
+    taken: Vec<TimedCopy>,
     held: Option<Arc<Held>>,
 }
 
@@ -59,9 +65,11 @@ impl Change {
             began,
             is_reported: false,
             reports: BTreeMap::new(),
+            orphans: Vec::new(),
             holds: Holds::NotYet,
             table: Vec::new(),
             adopted: Vec::new(),
+            taken: Vec::new(),
             held: None,
         }
     }
@@ -72,6 +80,25 @@ fn adopted_by(name: &str, moved: &[HeldLock], holds: &[Adopted]) -> Vec<Adopted>
     let own = moved.iter().filter(|held| held.member == name);
     let ids: BTreeSet<HoldId> = own.filter_map(|held| held.durable).collect();
     holds.iter().filter(|adopted| ids.contains(&adopted.hold.id)).cloned().collect()
+}
+
+/// Copies of timed holds, as many together as one message may have.
+fn copies_of_a_message(copies: Vec<TimedCopy>) -> Vec<Vec<TimedCopy>> {
+    let (mut messages, mut bytes) = (Vec::<Vec<TimedCopy>>::new(), 0);
+    for copy in copies {
+        let more = copy.bytes();
+        match messages.last_mut() {
+            Some(last) if bytes + more <= COPIES => {
+                last.push(copy);
+                bytes += more;
+            }
+            _ => {
+                messages.push(Vec::from([copy]));
+                bytes = more;
+            }
+        }
+    }
+    messages
 }
 
 /// A list in parts, the last of which may be empty.
@@ -106,8 +133,15 @@ impl Membership {
         out.push(Directive::Freeze(record.epoch));
     }
 
-    /// What is held here, after everything has stopped.
-    pub fn report(&mut self, held: Vec<HeldLock>, now: Time, out: &mut Vec<Directive>) {
+    /// What is held here, after everything has stopped, and which timed holds of members that are gone are
+    /// remembered here.
+    pub fn report(
+        &mut self,
+        held: Vec<HeldLock>,
+        orphans: Vec<TimedCopy>,
+        now: Time,
+        out: &mut Vec<Directive>,
+    ) {
         let me = self.run();
         let Some(record) = self.present() else { return };
         let Some(change) = &mut self.change else { return };
@@ -117,9 +151,14 @@ impl Membership {
         let epoch = change.epoch;
         match record.members.first().map(super::Entry::run) {
             Some(first) if first == me => {
+                change.orphans.extend(orphans.into_iter().map(|copy| (me.name.clone(), copy)));
                 change.reports.insert(me, (held, true));
             }
             Some(first) => {
+                for copies in copies_of_a_message(orphans) {
+                    let message = ViewMessage::Orphans { epoch, copies };
+                    out.push(Directive::Send(first.clone(), message));
+                }
                 for (part, is_last) in parts(&held) {
                     let report = ViewMessage::Report { epoch, part, is_last };
                     out.push(Directive::Send(first.clone(), report));
@@ -179,6 +218,12 @@ impl Membership {
                     self.begin_reading();
                 }
             }
+            ViewMessage::Orphans { copies, .. } => {
+                if makes_table {
+                    let from = |copy| (from.name.clone(), copy);
+                    change.orphans.extend(copies.into_iter().map(from));
+                }
+            }
             ViewMessage::Table { part, is_last, .. } => {
                 let is_first = record.members.first().is_some_and(|first| first.run() == *from);
                 if is_first && change.held.is_none() {
@@ -186,7 +231,8 @@ impl Membership {
                     if is_last {
                         let held: Held = core::mem::take(&mut change.table).into_iter().collect();
                         let adopted = core::mem::take(&mut change.adopted);
-                        change.held = Some(Arc::new(held.adopting(adopted)));
+                        let taken = core::mem::take(&mut change.taken);
+                        change.held = Some(Arc::new(held.adopting(adopted).taking_over(taken)));
                     }
                 }
             }
@@ -194,6 +240,12 @@ impl Membership {
                 let is_first = record.members.first().is_some_and(|first| first.run() == *from);
                 if is_first && change.held.is_none() {
                     change.adopted.extend(holds);
+                }
+            }
+            ViewMessage::TakeOver { copies, .. } => {
+                let is_first = record.members.first().is_some_and(|first| first.run() == *from);
+                if is_first && change.held.is_none() {
+                    change.taken.extend(copies);
                 }
             }
         }
@@ -264,11 +316,20 @@ impl Membership {
         let view = self.settings.view(&record, 0);
         let moved = adopt(&view, &table, holds);
         table.extend(moved.iter().cloned());
-        let epoch = change.epoch;
+        let taken = take_over(&view, &table, core::mem::take(&mut change.orphans));
+        table.extend(taken.iter().flat_map(|(_, _, locks)| locks.iter().cloned()));
+        let taken_by = |name: &str| -> Vec<TimedCopy> {
+            let its = taken.iter().filter(|(member, ..)| member == name);
+            its.map(|(_, copy, _)| copy.clone()).collect()
+        };
+        let (epoch, me) = (change.epoch, &self.settings.member.name);
         let held: Held = table.iter().cloned().collect();
-        let own = adopted_by(&self.settings.member.name, &moved, holds);
-        change.held = Some(Arc::new(held.adopting(own)));
+        let own = adopted_by(me, &moved, holds);
+        change.held = Some(Arc::new(held.adopting(own).taking_over(taken_by(me))));
         for run in self.others(&record) {
+            for copies in copies_of_a_message(taken_by(&run.name)) {
+                out.push(Directive::Send(run.clone(), ViewMessage::TakeOver { epoch, copies }));
+            }
             for holds in adopted_by(&run.name, &moved, holds).chunks(ADOPTED) {
                 let message = ViewMessage::Adopt { epoch, holds: holds.to_vec() };
                 out.push(Directive::Send(run.clone(), message));

@@ -89,6 +89,26 @@ pub const VIEW_MUTANTS: &[ViewMutant] = &[
         breaks: "the durable holds of members that are gone are not in the table",
         rules: &HoldsForgotten,
     },
+    ViewMutant {
+        name: "confirmed-unremembered",
+        breaks: "a timed hold is confirmed before another member remembers it",
+        rules: &ConfirmedUnremembered,
+    },
+    ViewMutant {
+        name: "copies-forgotten",
+        breaks: "the timed holds of members that are gone are not in the table",
+        rules: &CopiesForgotten,
+    },
+    ViewMutant {
+        name: "copies-short",
+        breaks: "a timed hold is remembered for a part of the time that it has left",
+        rules: &CopiesShort,
+    },
+    ViewMutant {
+        name: "timed-release-untold",
+        breaks: "a timed hold is remembered although it was released",
+        rules: &TimedReleaseUntold,
+    },
 ];
 
 #[derive(Debug)]
@@ -204,6 +224,42 @@ struct HoldsForgotten;
 
 impl Rules for HoldsForgotten {
     fn keeps_durable_holds(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct ConfirmedUnremembered;
+
+impl Rules for ConfirmedUnremembered {
+    fn confirms_unremembered(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct CopiesForgotten;
+
+impl Rules for CopiesForgotten {
+    fn keeps_timed_holds(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct CopiesShort;
+
+impl Rules for CopiesShort {
+    fn remembers_for(&self, left: Duration) -> Duration {
+        left / 4
+    }
+}
+
+#[derive(Debug)]
+struct TimedReleaseUntold;
+
+impl Rules for TimedReleaseUntold {
+    fn tells_of_timed_releases(&self) -> bool {
         false
     }
 }

@@ -90,6 +90,26 @@ pub(crate) trait Rules: fmt::Debug + Sync {
         true
     }
 
+    /// Whether a timed hold is confirmed before another member has said that it remembers it.
+    fn confirms_unremembered(&self) -> bool {
+        false
+    }
+
+    /// Whether the timed holds of members that are gone belong into a table.
+    fn keeps_timed_holds(&self) -> bool {
+        true
+    }
+
+    /// For how long a timed hold is remembered that has so much left.
+    fn remembers_for(&self, left: Duration) -> Duration {
+        left
+    }
+
+    /// Whether those who remember a timed hold are told when it is over.
+    fn tells_of_timed_releases(&self) -> bool {
+        true
+    }
+
     /// Whether messages of an earlier or a later view than the present one are told apart from its own.
     fn tells_epochs_apart(&self) -> bool {
         true

@@ -147,7 +147,9 @@ impl Group {
             }
             Directive::Freeze(_) => {
                 let held = self.sites[at].held.clone();
-                self.input(at, |membership, now, out| membership.report(held, now, out));
+                self.input(at, |membership, now, out| {
+                    membership.report(held, Vec::new(), now, out);
+                });
             }
             Directive::Activate(view, held) => self.sites[at].active = Some((*view, held)),
             Directive::Valid(until) => self.sites[at].valid_until = until,
@@ -241,7 +243,7 @@ impl Group {
         let member = self.sites[at].membership.run().name;
         let claim = catraca_core::Claim::single();
         let (name, durable) = (name.to_string(), None);
-        let held = HeldLock { name, permits: 1, member, seat: 0, claim, durable };
+        let held = HeldLock { name, permits: 1, member, seat: 0, claim, durable, timed: None };
         self.sites[at].held.push(held);
     }
 

@@ -101,11 +101,13 @@ impl Service {
             }
             State::Held(_) => {
                 let (origin, fences) = (request.origin, request.fences());
-                host.set_timer(Timer::Request(id), None);
                 self.forget_question(id);
+                if let Origin::Timed(owner) = origin {
+                    return self.keep_timed(owner, host, out);
+                }
+                host.set_timer(Timer::Request(id), None);
                 match origin {
                     Origin::Durable(hold) => self.write_durable(hold, host, out),
-                    Origin::Timed(owner) => self.keep_timed(owner, host, out),
                     _ => out.extend(answer(origin, id, Ok(fences))),
                 }
             }
@@ -180,6 +182,10 @@ impl Service {
         if !self.is_waiting(id) {
             return;
         }
+        if let State::Held(_) = request.state {
+            let origin = request.origin;
+            return self.give_up_unconfirmed(origin, host, out);
+        }
         let usual = if request.refuses { Refusal::Taken } else { Refusal::TimedOut };
         let missing = self.missing().filter(|_| request.refuses).map(Refusal::Silent);
         let why = self.not_ready().or(missing).unwrap_or(usual);
@@ -188,7 +194,10 @@ impl Service {
 
     fn is_waiting(&self, id: RequestId) -> bool {
         let request = self.requests.get(&id);
-        request.is_some_and(|request| !matches!(request.state, State::Held(_)))
+        request.is_some_and(|request| match request.state {
+            State::Held(_) => self.is_unconfirmed(request.origin),
+            State::Queued | State::Waiting(_) => true,
+        })
     }
 
     /// Ends a request that is not granted.

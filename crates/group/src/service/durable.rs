@@ -584,4 +584,4 @@ pub(super) fn tell(askers: &[Asker], result: &Result<DurableHold, Refusal>, out:
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -181,7 +181,7 @@ impl Service {
         };
         match self.origin(id) {
             Some(Origin::Timed(owner)) => {
-                self.end_as(owner, Over::Expired, Ending::Forced, host, out)
+                self.end_as(owner, Over::Expired, Ending::Forced, host, out);
             }
             Some(Origin::Session(owner, number)) => {
                 if let Some(session) = self.sessions.get_mut(&owner) {

@@ -65,6 +65,7 @@ impl Service {
     ) {
         let epoch = match &message {
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return,
             PeerMessage::View(_) => {
                 return out.push(Output::Anomaly("a message about a view came to a fixed group"));
             }
@@ -76,7 +77,7 @@ impl Service {
             return;
         }
         match message {
-            PeerMessage::Step(_) | PeerMessage::View(_) => {
+            PeerMessage::Step(_) | PeerMessage::View(_) | PeerMessage::Aside(_) => {
                 out.push(Output::Anomaly("a message of a lock is for its shard"));
             }
             PeerMessage::Detector { body, .. } => match &mut self.detector {
@@ -90,11 +91,7 @@ impl Service {
                 self.obey_member(member, number, order, host, out);
             }
             PeerMessage::Ask { number, question, .. } => {
-                let reply = self.reply(question, host, out);
-                out.push(match reply {
-                    Some(answer) => Output::Answer(member, number, answer),
-                    None => Output::Anomaly("a question came that cannot be asked"),
-                });
+                self.be_asked(member, number, question, host, out);
             }
             PeerMessage::Answer { number, answer, .. } => {
                 self.take_answer(member, number, answer, host, out);
@@ -103,13 +100,31 @@ impl Service {
         self.absorb(host, out);
     }
 
-    /// The answer to another member's question; nothing if it cannot be asked.
-    fn reply(
+    /// Another member asks something.
+    fn be_asked(
         &mut self,
+        member: usize,
+        number: u64,
         question: Question,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
-    ) -> Option<Answer> {
+    ) {
+        let answer = match question {
+            Question::Timed(which, operation) => {
+                return self.operate_for(member, number, &which, operation, host, out);
+            }
+            Question::Remember(copy) => Some(self.remember(member, *copy, host)),
+            Question::Forget(id) => Some(self.forget_copy(id)),
+            question => self.reply(question, host),
+        };
+        out.push(match answer {
+            Some(answer) => Output::Answer(member, number, answer),
+            None => Output::Anomaly("a question came that cannot be asked"),
+        });
+    }
+
+    /// The answer to a question about what is here; nothing if it cannot be asked.
+    fn reply(&self, question: Question, host: &mut dyn Host) -> Option<Answer> {
         match question {
             Question::IsHeld(names) => {
                 let parts = request::parts(&names, 1, &self.view).ok()?;
@@ -121,9 +136,11 @@ impl Service {
             Question::List(query) => Some(Answer::List(self.page_here(&query, host))),
             // It is answered when it is carried out.
             Question::Order(_) => None,
-            Question::Timed(which, operation) => {
-                Some(Answer::Timed(self.operate(&which, operation, host, out)))
+            Question::NewestFence(name, permits) => {
+                let fence = self.newest_fence_here(&name, permits, host).ok()?;
+                Some(Answer::NewestFence(fence))
             }
+            Question::Timed(..) | Question::Remember(_) | Question::Forget(_) => None,
         }
     }
 
@@ -135,6 +152,11 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
+        match answer {
+            Answer::Remembered(is_kept) => return self.remembered(number, is_kept, host, out),
+            Answer::Forgotten => return self.forgotten(number, host),
+            _ => {}
+        }
         // An answer to another question comes too late, or makes no difference.
         let is_done = match (self.questions.get_mut(&number), answer) {
             (Some(Asking::IsHeld(id)), Answer::IsHeld(true)) => {
@@ -143,11 +165,19 @@ impl Service {
                 false
             }
             (Some(Asking::List(gathering)), Answer::List(page)) => gathering.answer(member, page),
-            (Some(Asking::Timed(errand)), Answer::Timed(Err(Refusal::NoSuchHold(_)))) => {
-                errand.is_not_at(member)
+            (Some(Asking::Fence(comparison)), Answer::NewestFence(fence)) => {
+                comparison.answer(member, fence)
             }
+            (
+                Some(Asking::Timed(errand)),
+                Answer::Timed(Err(why @ (Refusal::NoSuchHold(_) | Refusal::OtherHolder(_)))),
+            ) => errand.is_not_at(member, why),
             (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
                 self.close_order(number, Some(result), host, out);
+                false
+            }
+            // In the next view it can be done, by this member or by another one.
+            (Some(Asking::Timed(_)), Answer::Timed(Err(Refusal::Lapsed | Refusal::Leaving))) => {
                 false
             }
             (Some(Asking::Timed(_)), Answer::Timed(result)) => {

@@ -205,17 +205,17 @@ impl Service {
     ) {
         let Some(session) = self.sessions.get_mut(&owner) else { return };
         host.set_timer(Timer::Session(owner), None);
-        let mut names = Vec::new();
+        let timed = session.timed;
         for id in core::mem::take(&mut session.requests).into_values() {
-            names.extend(self.take_out(id, ending, host).map(|request| request.names));
-        }
-        let Some(session) = self.sessions.remove(&owner) else { return };
-        match session.timed {
-            Some(id) => self.forget_timed(id, names.concat(), out),
-            None => {
-                self.forget_session(owner, host);
-                out.push(Output::Notice(owner, Notice::Over(why)));
+            match timed {
+                Some(hold) => self.end_timed(hold, id, ending, host, out),
+                None => drop(self.take_out(id, ending, host)),
             }
+        }
+        self.sessions.remove(&owner);
+        if timed.is_none() {
+            self.forget_session(owner, host);
+            out.push(Output::Notice(owner, Notice::Over(why)));
         }
     }
 }

@@ -103,6 +103,7 @@ impl Service {
                 self.questions.insert(number, asking);
                 return self.close_order(number, None, host, out);
             }
+            Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -126,6 +127,7 @@ impl Service {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
                 Asking::Timed(errand) => errand.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
+                Asking::Fence(comparison) => comparison.no_answer_from(member, name),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));

@@ -275,7 +275,7 @@ impl Service {
     }
 
     /// The number of a request that is none of a client here.
-    fn take_request(&mut self) -> RequestId {
+    pub(super) fn take_request(&mut self) -> RequestId {
         let id = self.next_request();
         self.last_request += 1;
         id

@@ -8,7 +8,6 @@ use core::time::Duration;
 
 use super::durable::Durables;
 use super::forgetting::Forgetting;
-use super::timed::Errand;
 use super::{Asking, Host, Output, Peer, Phase, Service};
 use crate::detector::Detector;
 use crate::driver::{Ending, Timer};
@@ -16,7 +15,7 @@ use crate::lock::Owner;
 use crate::membership::{
     Cause, Directive, Entry, Leaving, Membership, Rules, Run, Settings, Sound,
 };
-use crate::question::PeerMessage;
+use crate::question::{Answer as PeerAnswer, PeerMessage};
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Trouble, Word};
 use crate::request::{Origin, RequestId, State};
@@ -206,6 +205,7 @@ impl Service {
                 return None;
             }
             PeerMessage::Step(step) => step.epoch,
+            PeerMessage::Aside(_) => return None,
             PeerMessage::Detector { epoch, .. }
             | PeerMessage::Ask { epoch, .. }
             | PeerMessage::Answer { epoch, .. } => *epoch,
@@ -217,7 +217,9 @@ impl Service {
             self.keep(run, epoch, message);
             return None;
         }
-        if epoch < self.view.epoch || !is_active {
+        // What was done with a timed hold is as true between two views.
+        let is_news = matches!(message, PeerMessage::Answer { answer: PeerAnswer::Timed(_), .. });
+        if epoch < self.view.epoch || !(is_active || is_news) {
             return None;
         }
         let place = self.place_of(run)?;
@@ -283,8 +285,9 @@ impl Service {
                     held.extend(shard.held_as(&|request| self.durable_id(request)));
                 });
                 let now = host.now();
+                let orphans = self.orphans(now);
                 if let Some(views) = &mut self.views {
-                    views.membership.report(held, now, more);
+                    views.membership.report(held, orphans, now, more);
                 }
             }
             Directive::Activate(view, held) => self.begin_view(Arc::from(view), held, host, out),
@@ -309,7 +312,7 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let errands = self.close_questions(host, out);
+        let unanswered = self.close_questions(host, out);
         self.view = Arc::clone(&view);
         self.peers = self.known_peers();
         (self.detector, self.excluded_by) = (Detector::of(&view), None);
@@ -321,9 +324,11 @@ impl Service {
         host.begin_view(&view, &self.runs());
         out.push(Output::Began(Arc::clone(&view)));
         self.adopt_holds(&held, host, out);
+        self.take_over(&held, host);
         host.step_all(&mut |shard, outputs| {
             shard.change_view(Arc::clone(&view), Arc::clone(&held), outputs);
         });
+        self.protect_all(host, out);
         if let Some(detector) = &mut self.detector {
             let findings = detector.begin(host);
             self.act_on(findings, host, out);
@@ -331,7 +336,14 @@ impl Service {
         self.absorb(host, out);
         self.begin_queued(host, out);
         self.ask_again(out);
-        self.run_again(errands, host, out);
+        for asking in unanswered {
+            match asking {
+                Asking::Timed(errand) => self.run_again(errand, host, out),
+                Asking::Fence(comparison) => self.compare_again(comparison, host, out),
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
+            }
+        }
+        self.absorb(host, out);
         let overflowed =
             self.views.as_mut().is_some_and(|views| core::mem::take(&mut views.has_overflowed));
         if overflowed {
@@ -347,7 +359,7 @@ impl Service {
     }
 
     /// Which run of each member of the present view is in it.
-    fn runs(&self) -> Vec<Run> {
+    pub(super) fn runs(&self) -> Vec<Run> {
         let record = self.membership().and_then(Membership::record);
         record.map_or_else(Vec::new, |record| record.members.iter().map(Entry::run).collect())
     }
@@ -367,21 +379,28 @@ impl Service {
         self.view.members.iter().map(|member| peer(member).unwrap_or_default()).collect()
     }
 
-    /// Whoever waits for other members to answer has to ask anew. Returns what is still to be done with
-    /// timed holds.
-    fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Errand> {
-        let errands = self.take_errands(host);
+    /// Whoever waits for other members to answer has to ask anew. Returns what is asked again in the next
+    /// view.
+    fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Asking> {
         self.close_orders(host, out);
         let lists = self.questions.iter().filter(|(_, asking)| matches!(asking, Asking::List(_)));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {
             self.close_question(number, host, out);
         }
-        self.questions.clear();
+        let questions = core::mem::take(&mut self.questions);
         for request in self.requests.values_mut() {
             request.question = None;
         }
-        errands
+        let mut unanswered = Vec::new();
+        for (number, mut asking) in questions {
+            host.set_timer(Timer::Question(number), None);
+            if let Asking::Timed(errand) = &mut asking {
+                errand.end_view(&self.view);
+            }
+            unanswered.push(asking);
+        }
+        unanswered
     }
 
     /// Requests that do not want to wait ask the others anew.
@@ -398,8 +417,8 @@ impl Service {
         }
     }
 
-    /// Nothing is certain that clients of this member hold: they are told. Durable holds are as certain as
-    /// before.
+    /// Nothing is certain that clients of this member hold: they are told. Durable and timed holds are as
+    /// certain as before.
     fn lose_holds(&mut self, why: &Refusal, host: &mut dyn Host, out: &mut Vec<Output>) {
         host.step_all(&mut |shard, outputs| shard.lose_direct_holds(outputs));
         let is_held = |request: &crate::request::Request| matches!(request.state, State::Held(_));
@@ -408,12 +427,12 @@ impl Service {
             held.map(|(&id, request)| (id, request.origin)).collect();
         for (id, origin) in held {
             match origin {
-                Origin::Durable(_) => {}
+                Origin::Durable(_) | Origin::Timed(_) => {}
                 Origin::Program => {
                     out.push(Output::Lost(id));
                     self.take_out(id, Ending::Lost, host);
                 }
-                Origin::Session(owner, _) | Origin::Timed(owner) => {
+                Origin::Session(owner, _) => {
                     self.end(owner, Over::Excluded(why.clone()), host, out);
                 }
             }
@@ -434,8 +453,13 @@ impl Service {
                 views.departure = None;
             }
         }
-        for errand in self.close_questions(host, out) {
-            self.end_errand(errand, out);
+        self.give_up_timed(host, out);
+        for asking in self.close_questions(host, out) {
+            match asking {
+                Asking::Timed(errand) => self.end_errand(errand, out),
+                Asking::Fence(comparison) => self.end_comparison(comparison, out),
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
+            }
         }
         for request in self.requests.values_mut() {
             for place in request.places() {
@@ -516,7 +540,8 @@ impl Service {
     pub(super) fn go_on_departing(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
         let now = host.now();
         let mut inside = false;
-        host.look(&mut |shard| inside |= shard.is_held_by_somebody(&|id| self.is_kept(id)));
+        let stays = |id| self.is_kept(id) || self.is_protected(id);
+        host.look(&mut |shard| inside |= shard.is_held_by_somebody(&stays));
         let Some(views) = &mut self.views else { return };
         let valid_until = views.membership.valid_until();
         let Some(departure) = &mut views.departure else { return };
@@ -555,6 +580,7 @@ impl Service {
         let how = departure.how;
         host.set_timer(Timer::Departure, None);
         self.lose_holds(&Refusal::Leaving, host, out);
+        self.end_unprotected(host, out);
         self.with_membership(host, out, |membership, now, more| membership.leave(how, now, more));
     }
 }

@@ -17,6 +17,7 @@ use crate::durable::{Adopted, HoldId};
 use crate::lock::{Asker, Ticket};
 use crate::refusal::Refusal;
 use crate::request::RequestId;
+use crate::timed::TimedCopy;
 use crate::view::{Seating, View};
 
 /// A lock that is held, and where.
@@ -34,6 +35,8 @@ pub struct HeldLock {
     pub claim: Claim,
     /// The durable hold that it is a part of, if it is.
     pub durable: Option<HoldId>,
+    /// The timed hold that it is a part of, if that changes its member with this view.
+    pub timed: Option<HoldId>,
 }
 
 /// Everything that is held in a group when a view begins.
@@ -42,6 +45,8 @@ pub struct Held {
     locks: BTreeMap<(String, u32), Vec<HeldLock>>,
     /// The durable holds that change their members with this view.
     adopted: BTreeMap<HoldId, Adopted>,
+    /// The timed holds that do.
+    taken: BTreeMap<HoldId, TimedCopy>,
 }
 
 impl FromIterator<HeldLock> for Held {
@@ -66,6 +71,19 @@ impl Held {
         let locks = self.locks.values().filter(|_| !self.adopted.is_empty()).flatten();
         let own = locks.filter(move |held| held.member == name);
         own.filter_map(|held| Some((self.adopted.get(&held.durable?)?, held)))
+    }
+
+    /// The same, in which these timed holds change their members.
+    pub(crate) fn taking_over(mut self, copies: impl IntoIterator<Item = TimedCopy>) -> Self {
+        self.taken.extend(copies.into_iter().map(|copy| (copy.hold.id, copy)));
+        self
+    }
+
+    /// The parts of timed holds that the member called `name` has from now on.
+    pub(crate) fn taken_by(&self, name: &str) -> impl Iterator<Item = (&TimedCopy, &HeldLock)> {
+        let locks = self.locks.values().filter(|_| !self.taken.is_empty()).flatten();
+        let own = locks.filter(move |held| held.member == name);
+        own.filter_map(|held| Some((self.taken.get(&held.timed?)?, held)))
     }
 
     /// How an instance of `key` begins: with everybody inside who was, and the token at the first of
@@ -105,6 +123,7 @@ impl Shard {
                 seat: seat as u16,
                 claim: hold.asker.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone()),
                 durable: hold.asker.request.and_then(durable),
+                timed: None,
             });
             held.collect::<Vec<_>>()
         };
@@ -120,6 +139,7 @@ impl Shard {
         self.suspects.clear();
         self.families.clear();
         self.internal.clear();
+        self.left.clear();
         let mut in_use = Vec::new();
         for index in 0..self.locks.len() as u32 {
             let lock = &self.locks[index as usize];

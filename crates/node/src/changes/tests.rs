@@ -8,17 +8,8 @@ use catraca_group::{Acquire, Key, Owner, Wait, Who};
 use super::queue::MOST_UNREAD;
 use super::recent::MOST_KEPT;
 use super::*;
+use crate::testing::{LIMIT, alone};
 use crate::{Config, Node};
-
-const LIMIT: Duration = Duration::from_secs(60);
-
-async fn alone() -> Node {
-    let mut config = Config::alone();
-    config.listen = Some("127.0.0.1:0".to_string());
-    let node = Node::start(config).await.unwrap();
-    node.ready().await.unwrap();
-    node
-}
 
 async fn next(subscription: &mut Subscription) -> Item {
     let next = tokio::time::timeout(LIMIT, subscription.next()).await.expect("something comes");
@@ -241,4 +232,70 @@ async fn a_client_of_another_process_is_told_by_its_label() {
     assert_eq!(told(&mut all).await, of(What::Granted, "x", "deploy"));
     drop(client);
     assert_eq!(told(&mut all).await, of(What::Released, "x", "deploy"));
+}
+
+mod of_the_group {
+    use super::*;
+    use crate::limits::valve::Valve;
+    use crate::testing::group;
+
+    /// Waits for the gap after which everything of all members is heard.
+    async fn all_heard(subscription: &mut Subscription, sources: usize) {
+        for _ in 0..sources {
+            assert!(matches!(next(subscription).await, Item::Gap(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_hears_what_happens_at_the_other_members() {
+        let (nodes, _valves) = group(2, Duration::from_secs(15)).await;
+        let mut all = nodes[0].engine.changes("job/".to_string(), None);
+        all_heard(&mut all, 1).await;
+        let owner = session(&nodes[1], "far away", None, "job/1");
+        nodes[1].engine.serve(|service, parts, out| service.close(owner, parts, out));
+        loop {
+            let change = change(&mut all).await;
+            assert_eq!((&*change.member, &*change.label), ("b", "far away"));
+            if change.what == What::Released {
+                break;
+            }
+        }
+        drop(all);
+        nodes[0].engine.watching().rest();
+        let rests = async {
+            hold(&nodes[0].engine.watching().audience).idle_since = None;
+            while nodes[1].engine.watching().is_watched() {
+                nodes[0].engine.watching().noted.notify_one();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, rests).await.expect("nothing is noted where nobody watches");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_lost_is_a_gap() {
+        let (mut nodes, _valves) = group(3, Duration::from_secs(2)).await;
+        let mut all = nodes[0].engine.changes(String::new(), None);
+        all_heard(&mut all, 2).await;
+        drop(nodes.pop());
+        assert!(matches!(next(&mut all).await, Item::Gap(_)));
+        drop(nodes[1].lock("x").await.unwrap());
+        let granted = async {
+            while !matches!(next(&mut all).await, Item::Change(change) if change.what == What::Granted)
+            {
+            }
+        };
+        tokio::time::timeout(LIMIT, granted).await.expect("the others are heard");
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_cut_off_is_a_gap_and_not_silence() {
+        let (nodes, valves) = group(2, Duration::from_secs(60)).await;
+        let mut all = nodes[0].engine.changes(String::new(), None);
+        all_heard(&mut all, 1).await;
+        valves.iter().for_each(Valve::close);
+        assert!(matches!(next(&mut all).await, Item::Gap(_)), "it is not heard");
+        valves.iter().for_each(Valve::open);
+        assert!(matches!(next(&mut all).await, Item::Gap(_)), "and then it is");
+    }
 }

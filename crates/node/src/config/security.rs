@@ -95,6 +95,11 @@ impl SecurityConfig {
         }
     }
 
+    /// Whether tokens travel unprotected to a node that listens at this address.
+    pub(crate) fn shows_tokens(&self, address: IpAddr) -> bool {
+        self.tokens.is_some() && self.tls.is_none() && !address.to_canonical().is_loopback()
+    }
+
     /// Whether the node may listen at this address.
     pub fn may_listen_at(&self, address: IpAddr) -> bool {
         address.to_canonical().is_loopback() || self.is_insecure || self.authenticates()

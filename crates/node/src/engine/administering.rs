@@ -207,3 +207,6 @@ fn forced_hold(line: &Line) -> ForcedHold {
         label: owner.unwrap_or_else(|| line.label.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests;

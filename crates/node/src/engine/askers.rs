@@ -28,6 +28,8 @@ pub(super) enum Asker {
     Order(oneshot::Sender<Result<bool, Refusal>>),
     /// Who wants something done with a timed hold.
     Timed(oneshot::Sender<Timed>),
+    /// Who wants to know the newest fence of a lock.
+    Fence(oneshot::Sender<Result<Option<u64>, Refusal>>),
 }
 
 /// Everybody who waits. Whoever is told waits no more.
@@ -109,6 +111,13 @@ impl Askers {
     /// An order was carried out, or not.
     pub(super) fn tell_obeyed(&self, number: u64, result: Result<bool, Refusal>) {
         if let Some(Asker::Order(tell)) = self.take(number) {
+            tell.send(result).ok();
+        }
+    }
+
+    /// The newest fence of a lock is known, or cannot be.
+    pub(super) fn tell_fence(&self, number: u64, result: Result<Option<u64>, Refusal>) {
+        if let Some(Asker::Fence(tell)) = self.take(number) {
             tell.send(result).ok();
         }
     }

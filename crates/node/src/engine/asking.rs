@@ -149,6 +149,20 @@ impl Engine {
         waiting.answer().await?.map(|hold: Box<TimedHold>| *hold)
     }
 
+    /// The fence of the newest grant of a lock.
+    pub(crate) async fn newest_fence(
+        &self,
+        name: &str,
+        permits: u32,
+    ) -> Result<Option<u64>, Refusal> {
+        let mut waiting = self.wait(Asker::Fence);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| {
+            service.newest_fence(asker, name, permits, parts, out);
+        });
+        waiting.answer().await?
+    }
+
     /// How many wait for what the service says.
     #[cfg(test)]
     pub(crate) fn waiting_askers(&self) -> usize {

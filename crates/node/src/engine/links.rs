@@ -1,7 +1,7 @@
 //! The links of one member to runs of others.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use catraca_group::{Epoch, Run};
@@ -20,6 +20,8 @@ pub(crate) struct Links {
     seats: RwLock<Seats>,
     /// How many links take nothing more: looked at before every request.
     full: Arc<AtomicUsize>,
+    /// How many bytes were written over links that are gone.
+    sent_before: AtomicU64,
 }
 
 impl Links {
@@ -30,13 +32,27 @@ impl Links {
         Arc::clone(by_run.entry(run.clone()).or_insert_with(fresh))
     }
 
+    /// The link to a run of another member, if there is one.
+    pub(crate) fn known(&self, run: &Run) -> Option<Arc<Link>> {
+        hold(&self.by_run).get(run).cloned()
+    }
+
     /// The link to a run as if there had been none before.
     pub(crate) fn begin_anew(&self, run: &Run) -> Arc<Link> {
         let fresh = Arc::new(Link::new(run.clone(), Arc::clone(&self.full)));
         if let Some(old) = hold(&self.by_run).insert(run.clone(), Arc::clone(&fresh)) {
+            self.sent_before.fetch_add(old.sent(), Ordering::Relaxed);
             old.close();
         }
         fresh
+    }
+
+    /// How many bytes were written, and how many links are connected.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        let by_run = hold(&self.by_run);
+        let sent = by_run.values().map(|link| link.sent()).sum::<u64>();
+        let up = by_run.values().filter(|link| link.is_up()).count() as u64;
+        (sent + self.sent_before.load(Ordering::Relaxed), up)
     }
 
     /// Every link.
@@ -49,6 +65,7 @@ impl Links {
         hold(&self.by_run).retain(|_, link| {
             let is_wanted = is_wanted(link);
             if !is_wanted {
+                self.sent_before.fetch_add(link.sent(), Ordering::Relaxed);
                 link.close();
             }
             is_wanted

@@ -163,6 +163,11 @@ impl Host for Parts<'_> {
         found.map(|(lock, ticket, request)| (Place { shard, lock, ticket }, request))
     }
 
+    fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {
+        let (shard, hash) = self.engine.shards.of(key);
+        self.engine.shards.step(shard, |cell| cell.shard.newest_fence(key, hash, claim))
+    }
+
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
         for shard in self.engine.shards.all() {
             self.engine.shards.step(shard, |cell| at(&cell.shard));

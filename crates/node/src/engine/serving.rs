@@ -10,8 +10,8 @@ use catraca_client::protocol::Description;
 use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Trouble, Word};
 use catraca_group::{
-    Cause, Entry, Health, Leaving, LinkStatus, Membership, Output, Owner, PeerMessage,
-    RegistryStatus, Run, Service, Status, Time,
+    Cause, Entry, Health, Leaving, LinkStatus, Membership, Notice, Output, Owner, PeerMessage,
+    Refusal, RegistryStatus, Run, Service, Status, Time,
 };
 
 use super::parts::Parts;
@@ -137,6 +137,7 @@ impl Engine {
                 tracing::info!(epoch, %members, "a view begins: {cause}");
                 serving.seats = self.links.present();
                 self.record_view(&serving.view, &view);
+                self.metrics.begin_view();
                 serving.view = view;
                 *sent_to = u64::MAX;
                 self.is_excluded.store(false, Ordering::SeqCst);
@@ -154,11 +155,15 @@ impl Engine {
                 self.readiness.notify_waiters();
             }
             Output::Notice(owner, notice) => {
+                if let Notice::Refused { why, .. } = &notice {
+                    self.metrics.reject(why.code());
+                }
                 if let Some(outbox) = hold(&self.outboxes).get(&owner) {
                     outbox.push(crate::native::message(notice));
                 }
             }
             Output::Settled(id, result) => {
+                self.count_refusal(&result);
                 let mut programs = hold(&self.programs);
                 let program = programs.entry(id).or_default();
                 program.result = Some(result);
@@ -196,9 +201,20 @@ impl Engine {
             }
             Output::Anomaly(what) => self.note(what),
             Output::Durable(asker, result) | Output::Unlocked(asker, result) => {
+                self.count_refusal(&result);
                 self.askers.tell_durable(asker, result);
             }
-            Output::Timed(asker, result) => self.askers.tell_timed(asker, result),
+            Output::Fence(asker, result) => self.askers.tell_fence(asker, result),
+            Output::Timed(asker, result) => {
+                self.count_refusal(&result);
+                self.askers.tell_timed(asker, result);
+            }
+        }
+    }
+
+    fn count_refusal<T>(&self, result: &Result<T, Refusal>) {
+        if let Err(why) = result {
+            self.metrics.reject(why.code());
         }
     }
 

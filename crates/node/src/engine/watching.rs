@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catraca_group::{RequestId, View};
+use catraca_group::{RequestId, Run, Times, View};
 
 use super::Engine;
 use crate::audit::{Audit, Record};
 use crate::changes::{Changes, Subscription};
+use crate::metrics::Metrics;
 use crate::mutex::hold;
 
 impl Engine {
@@ -22,11 +23,44 @@ impl Engine {
         &self.changes
     }
 
+    /// What is counted for those who watch from outside.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// How long clients have waited for locks and held them, and how many wait in the longest queue.
+    pub(crate) fn measured(&self) -> (Times, u64) {
+        let (mut times, mut longest) = (Times::default(), 0);
+        for shard in self.shards.all() {
+            self.shards.step(shard, |cell| {
+                times.merge(cell.shard.times());
+                longest = longest.max(cell.shard.longest_queue());
+            });
+        }
+        (times, longest)
+    }
+
+    /// Which runs of other members are in the view that runs here.
+    pub(crate) fn peers_in_view(&self) -> Vec<Run> {
+        let seats = self.links.present();
+        seats.iter().flatten().map(|link| link.run.clone()).collect()
+    }
+
     /// Writes something into the audit log, if there is one.
     pub(crate) fn record(&self, record: Record) {
         if let Some(audit) = &self.audit {
             audit.write(record);
         }
+    }
+
+    /// Somebody was not allowed what it asked for, or was not known at all.
+    pub(crate) fn record_denial(&self, identity: Option<&str>, why: &str) {
+        if self.audit.is_some() {
+            let (identity, detail) = (identity.map(String::from), Some(why.to_string()));
+            let epoch = self.epoch();
+            self.record(Record { epoch, what: "denied", identity, detail, ..Record::default() });
+        }
+        self.metrics.reject("denied");
     }
 
     /// The audit log, if there is one.

@@ -164,3 +164,54 @@ async fn nobody_waits_for_ever_for_a_node_that_stops() {
     let whole = Query { whole_group: true, limit: 1, ..Query::default() };
     assert_eq!(soon(gateway.page(whole)).await, Err(Refusal::Stopped));
 }
+
+/// The hold with this id, when the node knows it as its own.
+async fn moved_to(node: &Node, id: HoldId) -> TimedHold {
+    let own = async {
+        loop {
+            match node.gateway().look(&Which::Id(id)).await {
+                Ok(hold) => break hold,
+                Err(Refusal::NoSuchHold(_)) => panic!("the hold is lost"),
+                // The group has yet to go on without the other one.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    soon(own).await
+}
+
+#[tokio::test]
+async fn a_hold_is_handed_over_by_a_member_that_stops() {
+    let [a, b] = pair().await;
+    let hold = soon(a.gateway().acquire(asking("x", b"mine"))).await.unwrap();
+    soon(a.stop()).await;
+    let found = moved_to(&b, hold.id).await;
+    assert_eq!((found.member.as_str(), &found.fences), ("b", &hold.fences));
+    let taken = Asking { wait: Wait::no(), ..asking("x", b"other") };
+    assert_eq!(soon(b.gateway().acquire(taken)).await, Err(Refusal::Taken));
+    soon(b.gateway().release(&named("x", b"mine"))).await.unwrap();
+    let next = soon(b.gateway().acquire(asking("x", b"other"))).await.unwrap();
+    assert!(next.fences > hold.fences);
+}
+
+#[tokio::test]
+async fn a_hold_survives_the_crash_of_its_member() {
+    let [a, b] = pair().await;
+    let hold = soon(a.gateway().acquire(asking("x", b"mine"))).await.unwrap();
+    drop(a);
+    let found = moved_to(&b, hold.id).await;
+    assert_eq!((found.member.as_str(), found.fences), ("b", hold.fences));
+    let renewed = soon(b.gateway().renew(&named("x", b"mine"), Renewal::To(TTL))).await;
+    assert_eq!(renewed.unwrap().ttl, TTL);
+}
+
+#[tokio::test]
+async fn the_newest_fence_is_that_of_whoever_was_inside_last() {
+    let nodes = pair().await;
+    let [a, b] = nodes.each_ref().map(Node::gateway);
+    assert_eq!(soon(a.newest_fence("x", 1)).await, Ok(None));
+    let hold = soon(a.acquire(asking("x", b"mine"))).await.unwrap();
+    assert_eq!(soon(b.newest_fence("x", 1)).await, Ok(Some(hold.fences[0])));
+    soon(a.release(&Which::Id(hold.id))).await.unwrap();
+    assert_eq!(soon(b.newest_fence("x", 1)).await, Ok(Some(hold.fences[0])));
+}

@@ -49,6 +49,11 @@ impl Caller {
         Ok(owner)
     }
 
+    /// What it is called, as the audit log shows it.
+    pub(super) fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// Its name, if it has shown that it is its own.
     pub(super) fn proven_name(&self) -> Option<&str> {
         self.0.proven_name()

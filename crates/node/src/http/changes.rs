@@ -16,11 +16,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
+use super::Api;
 use super::caller::Caller;
 use super::input::Asked;
+use super::locks::beginning;
 use super::problem::{Kind, Problem};
-use super::{Api, time};
 use crate::access::Role;
+use crate::calendar::rfc3339;
 use crate::changes::{Change, Item, Subscription};
 
 /// Where nothing happens, the client is told so often that the connection stands.
@@ -87,7 +89,8 @@ pub(super) async fn watch(
         number.ok_or_else(|| Problem::new(Kind::BadRequest, "bad-event-id", detail))
     });
     let after = after.transpose()?;
-    let changes = api.engine.changes(asked.prefix.unwrap_or_default(), after);
+    let prefix = beginning(asked.prefix.unwrap_or_default())?;
+    let changes = api.gateway.changes(prefix, after);
     let feed = Feed { next: Box::pin(begin(Watching { changes, caller })) };
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::new(feed)).into_response())
 }
@@ -125,7 +128,7 @@ async fn next(mut watching: Watching) -> Piece {
 
 fn event(change: &Change) -> String {
     let body = ChangeBody {
-        at: time::at(change.unix_millis),
+        at: rfc3339(change.unix_millis),
         member: &change.member,
         what: change.what.word(),
         name: &change.name,

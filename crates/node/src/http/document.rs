@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, PROBLEM_JSON, ProblemBody};
-use super::{Api, changes, health, holds, locks, status};
+use super::{Api, changes, force, health, holds, locks, status};
 
 const ABOUT: &str = "\
 Named locks, semaphores and sets of locks of a group of nodes. Every grant carries fences: numbers that grow from \
@@ -49,10 +49,12 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(holds::renew))
         .routes(routes!(locks::list))
         .routes(routes!(locks::check))
+        .routes(routes!(force::force_release))
         .routes(routes!(changes::watch))
         .routes(routes!(status::status))
         .routes(routes!(health::alive))
-        .routes(routes!(health::ready));
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics));
     let (router, mut document) = router.split_for_parts();
     for (path, item) in &mut document.paths.paths {
         let operations = [&mut item.get, &mut item.post, &mut item.delete]

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
+use super::force::ForceBody;
 use super::holds::{AcquireBody, RenewBody};
 use super::locks::CheckBody;
 use super::terraform::LockInfo;
@@ -11,6 +12,7 @@ pub(crate) fn bodies(bytes: &[u8]) {
     read::<AcquireBody>(bytes);
     read::<RenewBody>(bytes);
     read::<CheckBody>(bytes);
+    read::<ForceBody>(bytes);
     read::<LockInfo>(bytes);
 }
 

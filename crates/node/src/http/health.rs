@@ -1,11 +1,18 @@
-//! Whether a node is alive and whether it grants locks, for whoever starts and stops nodes.
+//! Whether a node is alive, whether it grants locks, and what is counted: for whoever runs nodes.
 
 use axum::extract::State;
+use axum::http::HeaderName;
+use axum::http::header::CONTENT_TYPE;
 use catraca_group::Readiness;
 
 use super::Api;
+use super::caller::Caller;
 use super::problem::{Kind, Problem, ProblemBody};
 use super::status::readiness;
+use crate::access::Role;
+
+/// The media type of OpenMetrics.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Whether the process is alive: it is, if it answers. Needs no token.
 #[utoipa::path(
@@ -38,4 +45,18 @@ pub(super) async fn ready(State(api): State<Api>) -> Result<&'static str, Proble
         (None, _) => format!("{word} for {}", waits_for.join(", ")),
     };
     Err(Problem::new(Kind::Unavailable, "not-ready", detail))
+}
+
+/// What is counted, for Prometheus.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    responses((status = 200, description = "In the form of OpenMetrics", body = String, content_type = "application/openmetrics-text")),
+)]
+pub(super) async fn metrics(
+    State(api): State<Api>,
+    caller: Caller,
+) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
+    caller.may(Role::Observe, [])?;
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], api.gateway.metrics_text()))
 }

@@ -3,21 +3,22 @@
 use std::time::Duration;
 
 use axum::Json as JsonAnswer;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, StatusCode};
 use catraca_group::{
-    AcquireDurable, DurableHold, HoldId, Refusal, Renewal, Target, TimedHold, Unlock, Wait, Which,
-    Who,
+    AcquireDurable, HoldId, LONGEST_OWNER, Refusal, Renewal, TIMED_TTL_RANGE, Target, Unlock, Wait,
+    Which, Who,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::Api;
 use super::caller::Caller;
-use super::input::{Asked, Json, has_body};
+use super::hold::Hold;
+use super::input::{Asked, Json, optional};
 use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
-use super::{Api, time};
 use crate::access::{Denied, Role};
 use crate::gateway::Asking;
 use crate::secret::secret;
@@ -44,7 +45,7 @@ pub(super) struct AcquireBody {
     wait_ms: u64,
     /// How long the hold lasts unless it is renewed, in milliseconds; 30000 if nothing is said. Not for durable
     /// holds.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     ttl_ms: Option<u64>,
     /// What the client calls itself, for lists. Not for durable holds: they have an owner.
     label: Option<String>,
@@ -65,94 +66,6 @@ pub(super) struct AcquireBody {
 
 fn one() -> u32 {
     1
-}
-
-/// A hold.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Hold {
-    /// Which one. Whoever knows the id of a hold that is not durable can renew and release it: keep it.
-    #[schema(example = "0f3c0a9e5b7d4c1f8e2a6b9d3c5f7a10")]
-    id: String,
-    /// The locks.
-    names: Vec<String>,
-    /// How many may be inside each at a time.
-    permits: u32,
-    /// A number for each name, larger than that of every earlier grant of the lock. Strings: they do not fit
-    /// into every reader's numbers.
-    #[schema(example = json!(["67108929"]))]
-    fences: Vec<String>,
-    /// The member at which it is held, or was granted.
-    member: String,
-    /// Whether it is durable.
-    durable: bool,
-    /// What the client calls itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    /// How long it lasts when it is renewed, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttl_ms: Option<u64>,
-    /// How long it lasts from now on unless it is renewed, in milliseconds. Count from before the request was
-    /// sent: then nothing that is counted is too long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_in_ms: Option<u64>,
-    /// The same as an instant by the clock of the node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
-    /// Who a durable hold belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    /// What the owner of a durable hold has to say about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
-    /// The owner's own name for the request for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
-    /// When a durable hold was granted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    granted_at: Option<String>,
-}
-
-impl From<TimedHold> for Hold {
-    fn from(hold: TimedHold) -> Self {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Hold {
-            id: hold.id.to_string(),
-            names: hold.names,
-            permits: hold.permits,
-            fences: hold.fences.iter().map(u64::to_string).collect(),
-            member: hold.member,
-            durable: false,
-            label: Some(hold.who.label),
-            ttl_ms: Some(millis(hold.ttl)),
-            expires_in_ms: Some(millis(hold.left)),
-            expires_at: Some(time::after(hold.left)),
-            owner: None,
-            note: None,
-            request_id: None,
-            granted_at: None,
-        }
-    }
-}
-
-impl From<DurableHold> for Hold {
-    fn from(hold: DurableHold) -> Self {
-        Hold {
-            id: hold.id.to_string(),
-            names: hold.names,
-            permits: hold.permits,
-            fences: hold.fences.iter().map(u64::to_string).collect(),
-            member: hold.granted_at.name,
-            durable: true,
-            label: None,
-            ttl_ms: None,
-            expires_in_ms: None,
-            expires_at: None,
-            owner: Some(hold.owner),
-            note: Some(hold.note),
-            request_id: Some(hold.request),
-            granted_at: Some(time::at(hold.unix_millis)),
-        }
-    }
 }
 
 /// A hold that has just been made, and where it is found.
@@ -228,7 +141,7 @@ fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
         names: asked.names,
         permits: asked.permits,
         wait: wait(asked.wait_ms)?,
-        ttl: Duration::from_millis(asked.ttl_ms.unwrap_or(USUAL_TTL)),
+        ttl: ttl(asked.ttl_ms.unwrap_or(USUAL_TTL))?,
         who: Who { label: asked.label.unwrap_or_default(), pid: 0, host: String::new() },
         token: Vec::new(),
     })
@@ -253,6 +166,16 @@ fn durable_asked(asked: AcquireBody, caller: &Caller) -> Result<AcquireDurable, 
 /// A name for a request that nobody else gives.
 fn random_name() -> String {
     HoldId(u128::from_be_bytes(secret())).to_string()
+}
+
+fn ttl(millis: u64) -> Result<Duration, Problem> {
+    let ttl = Duration::from_millis(millis);
+    if TIMED_TTL_RANGE.contains(&ttl) {
+        return Ok(ttl);
+    }
+    let most = TIMED_TTL_RANGE.end().as_millis();
+    let detail = format!("a time to live goes from 1 to {most} milliseconds, a day");
+    Err(Problem::new(Kind::BadRequest, "bad-ttl", detail))
 }
 
 fn wait(millis: u64) -> Result<Wait, Problem> {
@@ -292,7 +215,7 @@ pub(super) async fn look(
 #[serde(deny_unknown_fields)]
 pub(super) struct RenewBody {
     /// In milliseconds; as long as at first if nothing is said.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     ttl_ms: Option<u64>,
 }
 
@@ -316,17 +239,15 @@ pub(super) async fn renew(
     request: Request,
 ) -> Result<JsonAnswer<Hold>, Problem> {
     let id = hold_id(&id)?;
-    let asked = match has_body(request.headers(), request.body()) {
-        true => Json::<RenewBody>::from_request(request, &api).await?.0,
-        false => RenewBody::default(),
-    };
+    let asked: RenewBody = optional(request, &api).await?;
+    let asked = asked.ttl_ms.map(ttl).transpose()?;
     let hold = find(&api, id).await?;
     caller.may_all(Role::Lock, &hold.names)?;
     let Some(usual) = hold.ttl_ms else {
         let detail = "a durable hold does not expire: there is nothing to renew";
         return Err(Problem::new(Kind::Conflict, "durable", detail));
     };
-    let ttl = Duration::from_millis(asked.ttl_ms.unwrap_or(usual));
+    let ttl = asked.unwrap_or(Duration::from_millis(usual));
     let renewed = api.gateway.renew(&Which::Id(id), Renewal::To(ttl)).await?;
     Ok(JsonAnswer(renewed.into()))
 }
@@ -362,6 +283,10 @@ pub(super) async fn release(
     Asked(asked): Asked<ReleaseQuery>,
 ) -> Result<StatusCode, Problem> {
     let id = hold_id(&id)?;
+    if asked.owner.as_ref().is_some_and(|owner| owner.len() > LONGEST_OWNER) {
+        let detail = format!("an owner has at most {LONGEST_OWNER} bytes");
+        return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
+    }
     let hold = find(&api, id).await?;
     caller.may_all(Role::Lock, &hold.names)?;
     if hold.durable {

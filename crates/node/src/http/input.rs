@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -29,10 +29,33 @@ impl<T: DeserializeOwned> FromRequest<Api> for Json<T> {
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         check_json(request.headers())?;
         let bytes = whole(request.into_body(), LONGEST_BODY, BODY_TIME, Some(&api.quota)).await?;
-        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            Problem::new(Kind::BadRequest, "bad-body", format!("the body cannot be read: {error}"))
-        })
+        read_json(&bytes).map(Json)
     }
+}
+
+/// A body of JSON that may be left out.
+pub(super) async fn optional<T: DeserializeOwned + Default>(
+    request: Request,
+    api: &Api,
+) -> Result<T, Problem> {
+    let (parts, body) = request.into_parts();
+    let bytes = whole(body, LONGEST_BODY, BODY_TIME, Some(&api.quota)).await?;
+    if bytes.is_empty() {
+        return Ok(T::default());
+    }
+    check_json(&parts.headers)?;
+    read_json(&bytes)
+}
+
+fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let bad = |why: String| {
+        Problem::new(Kind::BadRequest, "bad-body", format!("the body cannot be read: {why}"))
+    };
+    // Fields have names here: the reader would take them from a list too, by their order.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(bad("it is no JSON object".to_string()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| bad(error.to_string()))
 }
 
 /// Whether a body is said to be JSON. A page of another site can send a form or a text in the name of whoever
@@ -113,10 +136,4 @@ async fn read(
         }
     }
     Ok(whole)
-}
-
-/// Whether a request has a body.
-pub(super) fn has_body(headers: &HeaderMap, body: &Body) -> bool {
-    let length = headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0");
-    length || !body.is_end_stream()
 }

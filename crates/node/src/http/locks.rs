@@ -6,16 +6,17 @@ use axum::Json as JsonAnswer;
 use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catraca_group::{Line, LineKey, LockName, Page, Query, Selection};
+use catraca_group::{LONGEST_NAME, Line, LineKey, LockName, Page, Query, Refusal, Selection};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 
+use super::Api;
 use super::caller::Caller;
 use super::input::{Asked, Json};
 use super::problem::{Kind, Problem};
-use super::{Api, time};
 use crate::access::Role;
+use crate::calendar::rfc3339;
 
 /// How many lines a page has that was asked for without saying how many.
 const USUAL_LINES: u32 = 100;
@@ -151,7 +152,7 @@ pub(super) async fn list(
             return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
         }
         (Some(name), None) => Selection::Name(named(&name)?.to_string()),
-        (None, Some(prefix)) => Selection::Prefix(prefix),
+        (None, Some(prefix)) => Selection::Prefix(beginning(prefix)?),
         (None, None) => Selection::All,
     };
     let after = asked.cursor.as_deref().map(position).transpose()?;
@@ -175,7 +176,7 @@ fn locks(page: Page, caller: &Caller) -> Locks {
             continue;
         }
         let (name, permits) = (&line.key.name, line.key.permits);
-        if !locks.last().is_some_and(|lock| (&lock.name, lock.permits) == (name, permits)) {
+        if locks.last().is_none_or(|lock| (&lock.name, lock.permits) != (name, permits)) {
             let name = name.clone();
             locks.push(Lock { name, permits, holders: Vec::new(), queue: Vec::new() });
         }
@@ -194,7 +195,7 @@ fn holder(line: Line) -> Holder {
         id: durable.id.to_string(),
         owner: durable.owner,
         note: durable.note,
-        granted_at: time::at(durable.unix_millis),
+        granted_at: rfc3339(durable.unix_millis),
     });
     Holder {
         name: line.key.name,
@@ -233,10 +234,19 @@ fn position(cursor: &str) -> Result<LineKey, Problem> {
     })
 }
 
-fn named(name: &str) -> Result<&str, Problem> {
-    LockName::new(name)
-        .map(LockName::as_str)
-        .map_err(|error| catraca_group::Refusal::from(error).into())
+/// What names may begin with.
+pub(super) fn beginning(prefix: String) -> Result<String, Problem> {
+    match prefix.len() {
+        0..=LONGEST_NAME => Ok(prefix),
+        _ => {
+            let detail = format!("no name is longer than {LONGEST_NAME} bytes: shorten the prefix");
+            Err(Problem::new(Kind::BadRequest, "bad-query", detail))
+        }
+    }
+}
+
+pub(super) fn named(name: &str) -> Result<&str, Problem> {
+    LockName::new(name).map(LockName::as_str).map_err(|error| Refusal::from(error).into())
 }
 
 /// The same problem, with who holds these locks where that is the reason.
@@ -290,8 +300,8 @@ pub(super) struct Checked {
     fence: String,
     /// Whether its hold is still there; nothing if a member that may have it did not answer.
     held: Option<bool>,
-    /// Whether it is the largest of all holds that are there. `false` if there is a larger one; nothing if the
-    /// lock is free, or if that cannot be known now.
+    /// Whether no later grant is known. `false` if there was one; nothing if that cannot be known now, as
+    /// for a lock that nobody has held since the group last changed.
     newest: Option<bool>,
     /// Who holds the lock.
     holders: Vec<Holder>,
@@ -312,20 +322,28 @@ pub(super) async fn check(
     Json(asked): Json<CheckBody>,
 ) -> Result<JsonAnswer<Checked>, Problem> {
     let name = named(&asked.name)?;
-    let fence = asked.fence.parse::<u64>().ok().filter(|_| is_decimal(&asked.fence));
-    let Some(fence) = fence.filter(|&fence| i64::try_from(fence).is_ok()) else {
-        let detail = "a fence is a string of digits, as a grant has given it";
-        return Err(Problem::new(Kind::BadRequest, "bad-fence", detail));
-    };
+    let fence = number(&asked.fence)?;
     caller.may(Role::Observe, [name])?;
     let page = lines(&api, name, MOST_LINES).await?;
     let Page { lines, silent, .. } = page;
     let inside: Vec<Line> = lines.into_iter().filter(|line| line.key.place == 0).collect();
     let fences: Vec<u64> = inside.iter().filter_map(|line| line.fence).collect();
-    let (held, newest) = judged(fence, &fences, silent.is_empty());
+    let (held, mut newest) = judged(fence, &fences, silent.is_empty());
+    if newest.is_none() && silent.is_empty() {
+        newest = newest_of_free(fence, api.gateway.newest_fence(name, 1).await?);
+    }
     let holders = inside.into_iter().map(holder).collect();
     let (name, fence) = (name.to_string(), fence.to_string());
     Ok(JsonAnswer(Checked { name, fence, held, newest, holders, silent }))
+}
+
+/// Reads a fence as a grant has it.
+pub(super) fn number(fence: &str) -> Result<u64, Problem> {
+    let number = fence.parse::<u64>().ok().filter(|_| is_decimal(fence));
+    number.filter(|&number| i64::try_from(number).is_ok()).ok_or_else(|| {
+        let detail = "a fence is a string of digits, as a grant has given it";
+        Problem::new(Kind::BadRequest, "bad-fence", detail)
+    })
 }
 
 fn is_decimal(text: &str) -> bool {
@@ -344,9 +362,23 @@ fn judged(fence: u64, known: &[u64], are_all_known: bool) -> (Option<bool>, Opti
     (held, newest)
 }
 
+/// Whether a fence is the newest of a lock that nobody holds, by the newest that anybody remembers.
+fn newest_of_free(fence: u64, remembered: Option<u64>) -> Option<bool> {
+    remembered.filter(|&newest| newest >= fence).map(|newest| newest == fence)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_free_lock_the_last_fence_is_the_newest_as_long_as_it_is_remembered() {
+        assert_eq!(newest_of_free(7, Some(7)), Some(true));
+        assert_eq!(newest_of_free(7, Some(8)), Some(false));
+        // It was never granted, or by a view that is forgotten.
+        assert_eq!(newest_of_free(7, Some(6)), None);
+        assert_eq!(newest_of_free(7, None), None);
+    }
 
     #[test]
     fn a_fence_is_the_newest_only_if_everybody_has_been_heard() {

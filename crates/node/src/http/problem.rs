@@ -200,7 +200,13 @@ pub(super) struct Problem {
     detail: String,
     /// Who holds what was asked for.
     holders: Vec<Holder>,
+    /// Whether the service has said so, which counts its refusals itself.
+    is_counted: bool,
 }
+
+/// The code of a problem that is yet to be counted, as part of an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Uncounted(pub(super) &'static str);
 
 /// Problem details as RFC 9457 has them.
 #[derive(Serialize, ToSchema)]
@@ -226,7 +232,7 @@ pub(super) struct ProblemBody {
 
 impl Problem {
     pub(super) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
-        Problem { kind, code, detail: detail.into(), holders: Vec::new() }
+        Problem { kind, code, detail: detail.into(), holders: Vec::new(), is_counted: false }
     }
 
     /// The same, with who holds what was asked for.
@@ -241,13 +247,14 @@ impl Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Problem::new(Kind::of(&refusal), refusal.code(), refusal.to_string())
+        let problem = Problem::new(Kind::of(&refusal), refusal.code(), refusal.to_string());
+        Problem { is_counted: true, ..problem }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Problem { kind, code, detail, holders } = self;
+        let Problem { kind, code, detail, holders, is_counted } = self;
         let body = ProblemBody {
             r#type: format!("/problems/{}", kind.slug()),
             title: kind.title(),
@@ -257,6 +264,9 @@ impl IntoResponse for Problem {
             holders,
         };
         let mut response = (kind.status(), axum::Json(&body)).into_response();
+        if !is_counted {
+            response.extensions_mut().insert(Uncounted(code));
+        }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         match kind {

@@ -17,12 +17,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::presence::{Presence, watched};
 use super::stream::ReadBy;
+use super::{Api, router};
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::Origin;
-use crate::native::quota::{Place, Quota};
+use crate::metrics::Interface;
+use crate::native::quota::Place;
 use crate::transport::prepare;
 
 /// The header of a request has come to its end after this time. A connection without a request is given up
@@ -38,6 +41,8 @@ const MOST_HEADERS: usize = 64;
 const BUFFER: usize = 32 << 10;
 /// When no connection can be taken, it is tried again after so long.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A client that has hung up is still answered what can be answered at once.
+const GRACE: Duration = Duration::from_secs(1);
 /// What whoever does not speak TLS is told where everybody has to.
 const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n\
                      Connection: close\r\n\r\nThis port speaks TLS only: use https://\n";
@@ -47,13 +52,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Where HTTP is served.
 pub(super) struct Server {
     router: Router,
-    quota: Arc<Quota>,
+    api: Api,
     acceptor: Acceptor,
     builder: http1::Builder,
 }
 
 impl Server {
-    pub(super) fn new(router: Router, quota: Arc<Quota>, acceptor: Acceptor) -> Self {
+    pub(super) fn new(api: Api, acceptor: Acceptor) -> Self {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
@@ -61,7 +66,7 @@ impl Server {
             .max_header_size(LONGEST_HEADER)
             .max_headers(MOST_HEADERS)
             .max_buf_size(BUFFER);
-        Server { router, quota, acceptor, builder }
+        Server { router: router(api.clone()), api, acceptor, builder }
     }
 
     /// Serves every connection until it is told to stop, and then what has been asked for already.
@@ -77,7 +82,7 @@ impl Server {
             match accepted {
                 Ok((stream, from)) => {
                     // Whoever finds no place is hung up on: there may be very many of them.
-                    let Some(place) = server.quota.enter(from.ip()) else { continue };
+                    let Some(place) = server.api.quota.enter(from.ip()) else { continue };
                     let (server, stop) = (Arc::clone(&server), stop.clone());
                     connections.spawn(async move {
                         server.receive(stream, from, place, stop).await;
@@ -86,7 +91,7 @@ impl Server {
                 Err(error) => {
                     // Too many open files, most likely: others may close.
                     tracing::warn!(%error, "a connection could not be taken");
-                    tokio::time::sleep(PAUSE).await;
+                    sleep(PAUSE).await;
                 }
             }
         }
@@ -125,24 +130,39 @@ impl Server {
         mut stop: watch::Receiver<bool>,
     ) {
         let router = TowerToHyperService::new(self.router.clone());
-        let io = TokioIo::new(ReadBy::new(io, READ_TIME));
+        let (io, client) = watched(ReadBy::new(io, READ_TIME, Some(self.api.gateway.clone())));
+        let _connected = self.api.gateway.metrics().connect(Interface::Http);
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(origin.clone());
             router.call(request.map(Body::new))
         });
-        let mut connection = pin!(self.builder.serve_connection(io, service));
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = makes_way(&place, &mut stop) => {
-                // What has been asked for is still answered.
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
+        let serving = async {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => ended,
+                () = makes_way(&place, &mut stop) => {
+                    // What has been asked for is still answered.
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
         };
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a client went away");
+        tokio::select! {
+            // Whoever answers reads first.
+            biased;
+            ended = serving => if let Err(error) = ended {
+                tracing::debug!(%error, "a client went away");
+            },
+            () = gone(&client) => tracing::debug!("a client went away"),
         }
     }
+}
+
+/// Waits until a client has gone for good: what it has asked for may be answered already.
+async fn gone(client: &Presence<impl AsyncRead + Unpin>) {
+    client.end().await;
+    sleep(GRACE).await;
 }
 
 /// Waits until a connection is to end when it can: for others, or because the node stops.

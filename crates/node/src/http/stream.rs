@@ -9,17 +9,28 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use crate::gateway::Gateway;
+use crate::metrics::Interface;
+
 /// A connection that ends when nothing could be written for so long although there is something.
 pub(super) struct ReadBy<I> {
     io: I,
     patience: Duration,
     /// Runs while the client does not read.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Where its bytes are counted.
+    counter: Option<Gateway>,
 }
 
 impl<I> ReadBy<I> {
-    pub(super) fn new(io: I, patience: Duration) -> Self {
-        ReadBy { io, patience, stalled: None }
+    pub(super) fn new(io: I, patience: Duration, counter: Option<Gateway>) -> Self {
+        ReadBy { io, patience, stalled: None, counter }
+    }
+
+    fn sent(&self, tried: &Poll<io::Result<usize>>) {
+        if let (Some(counter), Poll::Ready(Ok(bytes))) = (&self.counter, tried) {
+            counter.metrics().send(Interface::Http, *bytes);
+        }
     }
 
     /// What has come of an attempt to write.
@@ -45,7 +56,12 @@ impl<I: AsyncRead + Unpin> AsyncRead for ReadBy<I> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let tried = Pin::new(&mut self.io).poll_read(cx, buffer);
+        if let Some(counter) = &self.counter {
+            counter.metrics().receive(Interface::Http, buffer.filled().len() - before);
+        }
+        tried
     }
 }
 
@@ -56,6 +72,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ReadBy<I> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.sent(&tried);
         self.judge(tried, cx)
     }
 
@@ -65,6 +82,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ReadBy<I> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.sent(&tried);
         self.judge(tried, cx)
     }
 
@@ -94,7 +112,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_cut_and_one_that_reads_slowly_is_not() {
         let (server, mut client) = tokio::io::duplex(10);
-        let mut server = ReadBy::new(server, PATIENCE);
+        let mut server = ReadBy::new(server, PATIENCE, None);
         let writing = tokio::spawn(async move { server.write_all(&[7; 40]).await });
         for _ in 0..3 {
             sleep(PATIENCE - Duration::from_secs(1)).await;
@@ -104,7 +122,7 @@ mod tests {
         writing.await.unwrap().unwrap();
 
         let (server, _client) = tokio::io::duplex(10);
-        let mut server = ReadBy::new(server, PATIENCE);
+        let mut server = ReadBy::new(server, PATIENCE, None);
         let error = server.write_all(&[7; 40]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -7,7 +7,7 @@
 //! which an administrator is needed.
 
 use axum::Json as JsonAnswer;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use catraca_group::{
@@ -16,7 +16,7 @@ use catraca_group::{
 use serde::{Deserialize, Serialize};
 
 use super::caller::Caller;
-use super::input::{Json, has_body};
+use super::input::optional;
 use super::problem::{Kind, Problem};
 use super::{Api, state};
 use crate::access::Role;
@@ -130,7 +130,7 @@ async fn acquire(
     request: Request,
 ) -> Result<Response, Problem> {
     caller.may(Role::Lock, [lock.as_str()])?;
-    let info = info(api, request).await?;
+    let info = optional::<LockInfo>(request, api).await?;
     if info.id.is_empty() {
         return Err(Problem::new(Kind::BadRequest, "no-lock-id", "the lock needs an \"ID\""));
     }
@@ -172,7 +172,7 @@ async fn release(
     request: Request,
 ) -> Result<Response, Problem> {
     caller.may(Role::Lock, [lock.as_str()])?;
-    let info = info(api, request).await?;
+    let info = optional::<LockInfo>(request, api).await?;
     let hold = match api.gateway.durable(Target::Name(lock.clone())).await {
         Err(Refusal::NoSuchHold(_)) => {
             return Err(Problem::new(Kind::Conflict, "not-locked", "nobody holds the lock"));
@@ -216,14 +216,6 @@ pub(super) async fn other_holder(
         Ok(hold) => Ok(Some(LockInfo::of(&hold))),
         Err(Refusal::NoSuchHold(_)) => Ok(None),
         Err(refusal) => Err(refusal.into()),
-    }
-}
-
-/// What a request says of its lock; nothing if it has no body.
-async fn info(api: &Api, request: Request) -> Result<LockInfo, Problem> {
-    match has_body(request.headers(), request.body()) {
-        true => Ok(Json::from_request(request, api).await?.0),
-        false => Ok(LockInfo::default()),
     }
 }
 

@@ -17,8 +17,10 @@ use super::outbox::Outbox;
 use super::permission;
 use super::quota::{self, Bytes, Quota};
 use crate::access::{Access, Denied, Identity};
+use crate::audit::Record;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
+use crate::metrics::Interface;
 use crate::patience::{self, IDLE_CHUNK, USUAL_BUFFER, at, read_some, too_slow};
 use crate::secret::secret;
 
@@ -124,6 +126,8 @@ impl Connection<'_> {
         mut writer: impl AsyncWrite + Unpin,
     ) -> io::Result<()> {
         let (outbox, quota) = (Arc::clone(&self.outbox), self.quota);
+        let metrics = self.engine.metrics();
+        let _connected = metrics.connect(Interface::Native);
         let mut bytes = Vec::new();
         let mut unfinished = quota.unfinished();
         let mut begun = None;
@@ -144,9 +148,11 @@ impl Connection<'_> {
             let has_room = bytes.len() <= most;
             tokio::select! {
                 read = read_some(&mut reader, &mut bytes), if has_room => {
-                    if read? == 0 {
+                    let read = read?;
+                    if read == 0 {
                         return Ok(());
                     }
+                    metrics.receive(Interface::Native, read);
                 }
                 () = outbox.filled() => {}
                 page = page(&mut self.page) => self.tell_page(page),
@@ -211,6 +217,7 @@ impl Connection<'_> {
     /// Says why something is not done.
     fn deny(&self, message: &ClientMessage, why: Denied) {
         tracing::debug!(client = %self.identity.name, %why, "a request was denied");
+        self.engine.record_denial(Some(&self.identity.name), &why.to_string());
         let why = Refusal::Denied(why.to_string());
         self.outbox.push(match message {
             ClientMessage::AcquireDurable { request, .. }
@@ -336,8 +343,23 @@ impl Connection<'_> {
     /// Changes who belongs to the group, and says when that is done.
     fn change_roster(&self, change: RosterChange) {
         let (engine, outbox) = (Arc::clone(self.engine), Arc::clone(&self.outbox));
+        let by = self.identity.name.clone();
         tokio::spawn(async move {
+            let (what, name) = match &change {
+                RosterChange::Add(member) => ("added", member.name.clone()),
+                RosterChange::Remove(name) => ("removed", name.clone()),
+            };
             let done = crate::registry::change_roster(&engine, change).await;
+            if done.is_ok() {
+                engine.record(Record {
+                    epoch: engine.epoch(),
+                    what: "roster changed",
+                    name: Some(name),
+                    identity: Some(by),
+                    detail: Some(what.to_string()),
+                    ..Record::default()
+                });
+            }
             outbox.push(ServerMessage::Done(done));
         });
     }
@@ -391,6 +413,7 @@ impl Connection<'_> {
             let is_last = matches!(message, ServerMessage::Over(_));
             if is_last || bytes.len() >= CHUNK || self.outbox.len() == 0 {
                 patience::write(writer, &bytes, self.quota).await?;
+                self.engine.metrics().send(Interface::Native, bytes.len());
                 bytes.clear();
             }
             // After the end of its session there is nothing that a client could be told.

@@ -61,8 +61,10 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         ("POST", format!("{hold}/renew"), None),
         ("GET", "/v1/locks".to_string(), None),
         ("POST", "/v1/check".to_string(), Some(json!({"name": "x", "fence": "1"}))),
+        ("POST", "/v1/force-release".to_string(), Some(json!({"name": "x"}))),
         ("GET", "/v1/changes".to_string(), None),
         ("GET", "/v1/status".to_string(), None),
+        ("GET", "/metrics".to_string(), None),
         ("LOCK", "/terraform/x".to_string(), Some(json!({"ID": "1"}))),
         ("GET", "/terraform/x".to_string(), None),
     ];
@@ -106,6 +108,8 @@ async fn a_token_is_good_for_its_role_and_its_names() {
     node.ask(&locker, "GET", "/v1/locks?name=prod", None).await.refused(403, "wrong-names");
     let check = Some(json!({"name": "prod", "fence": "1"}));
     node.ask(&locker, "POST", "/v1/check", check).await.refused(403, "wrong-names");
+    let force = || Some(json!({"name": "ci/1"}));
+    node.ask(&locker, "POST", "/v1/force-release", force()).await.refused(403, "wrong-role");
     // As Terraform says it: "x:" and the token.
     let basic = base64_of(&format!("x:{}", node.locker));
     node.ask(&format!("Basic {basic}"), "DELETE", &place, None).await.with(204);
@@ -171,8 +175,7 @@ async fn a_token_that_is_revoked_is_of_no_use_to_whoever_waits_or_watches() {
     held.release().await;
     waiting.answer().await.unwrap().refused(401, "unknown-token");
     until("what it got is released", || node.node.status().held == 0).await;
-    let rest = watching.end().await;
-    assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
+    let rest = watching.until("\r\n0\r\n\r\n").await;
     assert!(!rest.contains("event: granted"), "{rest:?}");
 }
 

@@ -30,10 +30,12 @@ async fn every_operation_of_the_document_is_there_and_says_how_it_is_refused() {
         "POST /v1/holds/{id}/renew",
         "GET /v1/locks",
         "POST /v1/check",
+        "POST /v1/force-release",
         "GET /v1/changes",
         "GET /v1/status",
         "GET /healthz",
         "GET /readyz",
+        "GET /metrics",
     ];
     for operation in expected {
         assert!(listed.iter().any(|it| it == operation), "{operation} is not in {listed:?}");

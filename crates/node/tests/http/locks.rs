@@ -71,6 +71,8 @@ async fn a_list_that_cannot_be_is_refused() {
         ("cursor=x", "bad-cursor"),
         ("cursor=", "bad-cursor"),
     ];
+    let long = format!("/v1/locks?prefix={}", "x".repeat(256));
+    ask(at, "GET", &long, None).await.refused(400, "bad-query");
     for (query, code) in cases {
         ask(at, "GET", &format!("/v1/locks?{query}"), None).await.refused(400, code);
     }
@@ -113,9 +115,41 @@ async fn health_readiness_and_status_are_told() {
     assert_eq!((&status["node"], &status["readiness"]), (&json!("b"), &json!("ready")));
     assert_eq!(status["members"].as_array().unwrap().len(), 3);
     assert_eq!(status["counters"]["anomalies"], 0);
+    ask(at[0], "GET", "/nowhere", None).await.with(404);
+    let counted = ask(at[0], "GET", "/metrics", None).await.with(200);
+    assert!(counted.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    assert!(
+        counted.body.ends_with("# EOF\n") && counted.body.contains("no-such-path"),
+        "{counted:?}"
+    );
     nodes[0].leave().await;
     ask(at[0], "GET", "/healthz", None).await.with(200);
     ask(at[0], "GET", "/readyz", None).await.refused(503, "not-ready");
     let refused = ask(at[0], "POST", "/v1/acquire", json!({"names": ["x"]})).await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lock_is_released_by_force_at_whichever_member_one_asks() {
+    let (_nodes, at) = three().await;
+    let take = json!({"names": ["x"], "label": "stuck"});
+    let hold = ask(at[0], "POST", "/v1/acquire", take).await.with(201).json();
+    let place = format!("/v1/holds/{}", hold["id"].as_str().unwrap());
+    let other = json!({"name": "x", "fences": ["1"]});
+    ask(at[1], "POST", "/v1/force-release", other).await.refused(409, "not-held");
+    ask(at[1], "GET", &place, None).await.with(200);
+    let forced =
+        ask(at[1], "POST", "/v1/force-release", json!({"name": "x"})).await.with(200).json();
+    let released = &forced["released"][0];
+    assert_eq!(
+        (&released["label"], &released["member"]),
+        (&json!("stuck"), &json!("a")),
+        "{forced}"
+    );
+    assert_eq!(released["fence"], hold["fences"][0]);
+    ask(at[2], "GET", &place, None).await.refused(410, "gone");
+    ask(at[2], "POST", "/v1/acquire", json!({"names": ["x"], "wait_ms": 60_000})).await.with(201);
+    ask(at[1], "POST", "/v1/force-release", json!({"name": "y"})).await.refused(409, "not-held");
+    let bad = json!({"name": "x", "fences": [1]});
+    ask(at[1], "POST", "/v1/force-release", bad).await.refused(400, "bad-body");
 }

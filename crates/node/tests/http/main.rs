@@ -5,10 +5,16 @@ mod access;
 mod changes;
 mod client;
 mod document;
+mod encrypted;
 mod hostile;
 mod locks;
+mod manual;
 mod many;
 mod page;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../support/pki.rs"]
+mod pki;
+mod schemathesis;
 #[path = "../support/mod.rs"]
 mod support;
 mod terraform;

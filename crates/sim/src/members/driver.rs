@@ -107,6 +107,7 @@ impl Simulation<'_> {
             | Output::Timed(..)
             | Output::Obeyed(..)
             | Output::Kicked(_)
+            | Output::Fence(..)
             | Output::Transaction(..)
             | Output::Peers(_)
             | Output::View(..)

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use catraca_group::{
-    Acquire, AcquireDurable, DurableHold, Input, Notice, Owner, Refusal, Unlock, Wait, Who,
+    Acquire, AcquireDurable, AcquireTimed, DurableHold, HoldId, Input, Notice, Operation, Owner,
+    Refusal, TimedHold, Unlock, Wait, Which, Who,
 };
 
 use super::clock::Clock;
 use super::durable::Round;
 use super::engine::{Event, Simulation};
+use super::timed::Stay;
 use crate::random::Random;
 use crate::time::Time;
 
@@ -17,7 +19,7 @@ pub(super) const TTL: Duration = Duration::from_secs(3);
 /// A client that hears nothing for so long tries another member.
 const PATIENCE: Time = Time(1_500_000);
 /// Whoever was refused or sent away waits about so long.
-const PAUSE: u64 = 300_000;
+pub(super) const PAUSE: u64 = 300_000;
 
 /// What a client does by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,9 @@ pub(super) enum Command {
     AskDurably(Owner, u32, AcquireDurable),
     Cancel(Owner, u32),
     Unlock(Owner, u32, Unlock),
+    AskTimed(u32, AcquireTimed),
+    CancelTimed(HoldId),
+    Operate(u32, Which, Operation),
 }
 
 /// What a member says to its client.
@@ -55,6 +60,8 @@ pub(super) enum Word {
     /// What came of asking for a durable hold, and of releasing one.
     Durable(u32, Result<Box<DurableHold>, Refusal>),
     Unlocked(u32, Result<Box<DurableHold>, Refusal>),
+    /// What came of something with a timed hold.
+    Timed(u32, Result<Box<TimedHold>, Refusal>),
     /// The member knows no such session.
     Unknown,
 }
@@ -70,8 +77,8 @@ pub(super) enum State {
 /// A client.
 #[derive(Debug)]
 pub(super) struct Client {
-    clock: Clock,
-    site: usize,
+    pub(super) clock: Clock,
+    pub(super) site: usize,
     pub(super) session: u32,
     owner: Option<Owner>,
     /// It trusts its session until then.
@@ -87,6 +94,8 @@ pub(super) struct Client {
     /// Its durable hold, or the request for it, and the last one's name.
     pub(super) round: Option<Round>,
     pub(super) last_request: u32,
+    /// Its timed hold, or the request for it.
+    pub(super) stay: Option<Stay>,
     /// When it left its member for another one.
     pub(super) moved_at: Time,
     pub(super) served: u32,
@@ -113,6 +122,7 @@ impl Client {
             unanswered: Vec::new(),
             round: None,
             last_request: 0,
+            stay: None,
             moved_at: Time::ZERO,
             served: 0,
             is_cut: false,
@@ -133,9 +143,11 @@ impl Client {
     }
 
     pub(super) fn doing(&self) -> String {
-        match &self.round {
-            Some(round) => format!("{:?} at m{} with {round:?}", self.state, self.site),
-            None => format!("{:?} at m{}", self.state, self.site),
+        let (state, site) = (&self.state, self.site);
+        match (&self.round, &self.stay) {
+            (Some(round), _) => format!("{state:?} at m{site} with {round:?}"),
+            (None, Some(stay)) => format!("{state:?} at m{site} with {stay:?}"),
+            (None, None) => format!("{state:?} at m{site}"),
         }
     }
 }
@@ -153,6 +165,9 @@ impl Simulation<'_> {
             return;
         }
         let (owner, state) = (it.owner, it.state);
+        if self.is_timed(client) {
+            return self.act_timed(now, client, act);
+        }
         match (act, owner) {
             (Act::Connect, _) => {
                 self.clients[client].heard_at = now;
@@ -312,6 +327,9 @@ impl Simulation<'_> {
             Command::Release(owner, number) => {
                 self.step(now, site, Input::Release(owner, number));
             }
+            Command::AskTimed(..) | Command::CancelTimed(_) | Command::Operate(..) => {
+                self.command_timed(now, client, site, command);
+            }
             Command::AskDurably(..) | Command::Cancel(..) | Command::Unlock(..) => {
                 self.command_durably(now, client, session, site, command);
             }
@@ -378,6 +396,7 @@ impl Simulation<'_> {
                 }
             }
             Word::Durable(number, result) => self.hear_of_hold(now, client, number, result),
+            Word::Timed(number, result) => self.hear_of_stay(now, client, number, result),
             Word::Unlocked(number, result) => self.hear_of_unlock(now, client, number, result),
             Word::Notice(Notice::Lost { request, .. }) => self.lose(now, client, request),
             Word::Notice(Notice::Released { request }) => {

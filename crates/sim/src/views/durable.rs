@@ -202,7 +202,7 @@ impl Simulation<'_> {
         self.step(now, site, input);
     }
 
-    /// A member answers somebody who asked for a durable hold.
+    /// A member answers somebody who asked for a durable or a timed hold.
     pub(super) fn answer_durably(&mut self, now: Time, asker: u64, word: impl FnOnce(u32) -> Word) {
         let (client, session) = ((asker >> 48) as usize, (asker >> 24) as u32 & 0xff_ffff);
         self.answer(now, client, session, word(asker as u32 & 0xff_ffff));

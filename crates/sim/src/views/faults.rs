@@ -37,6 +37,10 @@ impl Simulation<'_> {
             self.plan(STRUCK_FROM, Event::Fault(Fault::Crash(self.sites.len() - 1)));
             return self.plan(end, Event::Heal);
         }
+        if self.setup.one_by_one {
+            self.plan_one_by_one();
+            return self.plan(end, Event::Heal);
+        }
         let members = self.sites.len() as u64;
         let count = 3 + self.random.below(4 * members);
         for _ in 0..count {
@@ -75,6 +79,33 @@ impl Simulation<'_> {
             }
         }
         self.plan(end, Event::Heal);
+    }
+
+    /// Draws what goes wrong, to one member after the other: each is back, and the group has got over it,
+    /// before the next one is struck.
+    fn plan_one_by_one(&mut self) {
+        let lease = self.setup.lease.ttl.as_micros() as u64;
+        let members = self.sites.len() as u64;
+        let mut at = Time(2 * lease + self.random.below(lease));
+        while at < self.setup.faulty {
+            let site = self.random.below(members) as usize;
+            let span = [lease / 4, lease, 3 * lease][self.random.below(3) as usize];
+            let until = at + Time(self.random.below(span) + 1000);
+            let (begins, ends) = match self.random.below(6) {
+                0 | 1 => (Fault::Crash(site), Fault::Start(site)),
+                2 => (Fault::Leave(site), Fault::Start(site)),
+                3 => (Fault::Pause(site), Fault::Resume(site)),
+                4 => (Fault::Deaf(site, true), Fault::Deaf(site, false)),
+                _ => {
+                    self.plan_cut(at, until, site, site, false);
+                    at = until + Time(3 * lease);
+                    continue;
+                }
+            };
+            self.plan(at, Event::Fault(begins));
+            self.plan(until, Event::Fault(ends));
+            at = until + Time(3 * lease);
+        }
     }
 
     /// If this was the step of the one that makes tables, something happens to it.

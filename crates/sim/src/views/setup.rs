@@ -44,6 +44,10 @@ pub struct Setup {
     pub locks: u32,
     /// How many of the clients ask for durable holds.
     pub durable: usize,
+    /// How many of the others use timed holds.
+    pub timed: usize,
+    /// Whether one thing goes wrong after the other, and not several at a time.
+    pub one_by_one: bool,
     /// What the numbers of grants begin after in every view, to see what happens when they are used up.
     pub first_number: u64,
     /// How many may be inside each.
@@ -79,6 +83,8 @@ impl Setup {
             clients: 2 * members,
             locks: 2,
             durable: 0,
+            timed: 0,
+            one_by_one: false,
             first_number: 0,
             permits: 1,
             claim: 1,

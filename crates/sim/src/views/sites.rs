@@ -224,6 +224,9 @@ impl Simulation<'_> {
             Output::Unlocked(asker, result) => {
                 self.answer_durably(now, asker, |number| Word::Unlocked(number, result));
             }
+            Output::Timed(asker, result) => {
+                self.answer_durably(now, asker, |number| Word::Timed(number, result));
+            }
             Output::Anomaly(what) => self.report(now, format!("m{site}: {what}")),
             Output::Out(why) => {
                 self.note(now, format_args!("m{site} is out: {why}"));
@@ -246,9 +249,9 @@ impl Simulation<'_> {
             | Output::Lost(_)
             | Output::LostDirectly
             | Output::LostAt(_)
-            | Output::Timed(..)
             | Output::Obeyed(..)
             | Output::Kicked(_)
+            | Output::Fence(..)
             | Output::Page(..)
             | Output::Ready
             | Output::Expelled(_)

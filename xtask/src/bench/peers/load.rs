@@ -65,6 +65,9 @@ pub(super) struct Contended {
     /// From a client's release to the entry of another one, in microseconds: the median, and what one
     /// in a hundred takes longer than. None if the lock went to no other client.
     pub(super) hand_over: Option<[f64; 2]>,
+    /// How often the lock went to another client, per second. Where whoever releases can take it again
+    /// before the others ask, that is much less than the entries.
+    pub(super) hand_overs_per_second: f64,
     /// How evenly the entries are spread over the clients: 1 if all have as many.
     pub(super) jain: f64,
 }
@@ -144,9 +147,7 @@ pub(super) async fn measure<S: Service>(
     let seen: u64 = locks.iter().map(|lock| lock.violations()).sum();
     Ok(Figures {
         per_second: counts.iter().sum::<u64>() as f64 / time.as_secs_f64(),
-        contended: load
-            .is_contended()
-            .then(|| Contended { hand_over: hand_over(&entries), jain: jain(&counts) }),
+        contended: load.is_contended().then(|| contended(&entries, &counts, time)),
         violations: seen.max(overlaps),
     })
 }
@@ -197,14 +198,25 @@ fn overlaps(entries: &mut [Entry]) -> u64 {
     entries.windows(2).filter(|pair| pair[1].entered < pair[0].left).count() as u64
 }
 
-/// Median and 99th percentile of the time from a release to the entry of another client.
-fn hand_over(entries: &[Entry]) -> Option<[f64; 2]> {
+fn contended(entries: &[Entry], counts: &[u64], time: Duration) -> Contended {
+    let delays = delays(entries);
+    let hand_overs_per_second = delays.len() as f64 / time.as_secs_f64();
+    Contended { hand_over: hand_over(&delays), hand_overs_per_second, jain: jain(counts) }
+}
+
+/// The times from a release to the entry of another client, in ascending order.
+fn delays(entries: &[Entry]) -> Vec<u64> {
     let mut delays: Vec<u64> = entries
         .windows(2)
         .filter(|pair| pair[0].client != pair[1].client)
         .map(|pair| pair[1].entered.saturating_sub(pair[0].left))
         .collect();
     delays.sort_unstable();
+    delays
+}
+
+/// Median and 99th percentile.
+fn hand_over(delays: &[u64]) -> Option<[f64; 2]> {
     let at = |share: f64| {
         let index = (delays.len() as f64 * share) as usize;
         delays.get(index).map(|&nanos| nanos as f64 / 1e3)
@@ -276,8 +288,10 @@ mod tests {
         let entry = |entered, left, client| Entry { entered, left, client };
         let mut entries = [entry(9_000, 9_500, 1), entry(0, 1_000, 0), entry(1_500, 4_000, 0)];
         assert_eq!(overlaps(&mut entries), 0);
-        assert_eq!(hand_over(&entries), Some([5.0, 5.0]));
-        assert_eq!(hand_over(&entries[..2]), None);
+        let contended = contended(&entries, &[2, 1], Duration::from_millis(500));
+        assert_eq!(contended.hand_over, Some([5.0, 5.0]));
+        assert_eq!(contended.hand_overs_per_second, 2.0);
+        assert_eq!(hand_over(&delays(&entries[..2])), None);
         entries[1].left = 9_001;
         assert_eq!(overlaps(&mut entries), 1);
     }

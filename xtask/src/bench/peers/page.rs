@@ -46,14 +46,16 @@ compared.
 
 A client acquires a lock and releases it, again and again, and waits for the confirmation of both. There are
 four loads: one client; 64 clients on 64 locks; 8 clients on one lock; 64 clients on one lock. Where clients
-meet, the table shows the time from a client's release to the entry of the next client (the median, p50, and
-what one in a hundred takes longer than, p99), and Jain's index: 1 if all clients got the lock equally often,
-1/n if one of n got it always. While it is measured, the clients check that nobody else is inside: with a
+meet, the table shows how often the lock went to another client, the time from a client's release to the entry
+of the next client (the median, p50, and what one in a hundred takes longer than, p99), and Jain's index: 1 if
+all clients got the lock equally often, 1/n if one of n got it always. While it is measured, the clients check that nobody else is inside: with a
 counter that two at once would break, and by the times of their visits. A service that fails is marked.
 ";
 
 const GOALS: &str = "\
-Of each goal the load that is furthest from it. The hand-over of Redis by BLPOP has no goal: it is no lock,
+Of each goal the load that is furthest from it. Where clients poll, whoever releases takes the lock again before
+the others have asked: the entries per second are those of one client, and its Jain's index says so. How often
+the lock goes to somebody else is what those who wait notice; both are compared. The hand-over of Redis by BLPOP has no goal: it is no lock,
 because nobody gets it back from a client that dies.
 ";
 
@@ -75,6 +77,9 @@ They do not promise the same. etcd and ZooKeeper promise more than the others, a
 Where etcd and ZooKeeper promise more: a client can lose its server and keep its lock. With Catraca that needs
 a durable hold, which is written to the registry before it is confirmed (a majority of disks, fsync), and costs
 accordingly: `catraca bench --changes` measures it. These are not in the tables above.
+
+etcd and ZooKeeper wait for the disk. `TMPDIR=/dev/shm cargo xtask bench peers` puts their files into memory and
+shows what is left without it; what they promise is gone then.
 
 ## How each is used
 

@@ -79,11 +79,44 @@ pub(super) enum Bound {
     AtMost(f64),
 }
 
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Of {
+    /// Acquired and released, per second.
+    Entries,
+    /// How often the lock went to another client, per second.
+    HandOvers,
+    /// How long that took, by the median.
+    HandOverTime,
+}
+
+impl Of {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Of::Entries => "entries per s",
+            Of::HandOvers => "hand-overs per s",
+            Of::HandOverTime => "hand-over time",
+        }
+    }
+
+    fn figure(self, figures: &Figures) -> Option<f64> {
+        let contended = figures.contended.as_ref();
+        match self {
+            Of::Entries => Some(figures.per_second),
+            Of::HandOvers => Some(contended?.hand_overs_per_second),
+            Of::HandOverTime => Some(contended?.hand_over?[0]),
+        }
+    }
+}
+
 /// A ratio under one load, beside what it should be.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Ratio {
     pub(super) ours: &'static str,
     pub(super) peer: &'static str,
+    /// What is compared.
+    pub(super) of: Of,
     pub(super) cores: Cores,
     pub(super) load: &'static str,
     pub(super) ratio: f64,
@@ -123,36 +156,31 @@ const REPLICATED: [(&str, [&str; 2]); 6] = [
 
 /// All ratios that have a goal, as far as they were measured; those of one goal follow each other.
 pub(super) fn ratios(results: &Results) -> Vec<Ratio> {
+    use Bound::{AtLeast, AtMost};
     let mut ratios = Vec::new();
     for cores in Cores::ALL {
-        let mut rates = |ours, peer, loads: &[&'static str], least| {
+        let mut compare = |ours, peer, of: Of, loads: &[&'static str], goal| {
             for &load in loads {
-                let rate = |system| results.figures(system, cores, load).map(|it| it.per_second);
-                let (Some(one), Some(other)) = (rate(ours), rate(peer)) else { continue };
-                let (ratio, goal) = (one / other, Bound::AtLeast(least));
-                ratios.push(Ratio { ours, peer, cores, load, ratio, goal });
+                let figure = |system| of.figure(results.figures(system, cores, load)?);
+                let (Some(one), Some(other)) = (figure(ours), figure(peer)) else { continue };
+                let ratio = one / other;
+                ratios.push(Ratio { ours, peer, of, cores, load, ratio, goal });
             }
         };
         for ours in ["resp-1", "resp-keys"] {
-            rates(ours, "redis", &ALONE, 1.0);
-            rates(ours, "redis", &CONTENDED, 5.0);
-            rates(ours, "redis-fast", &CONTENDED, 5.0);
+            compare(ours, "redis", Of::Entries, &ALONE, AtLeast(1.0));
+            for peer in ["redis", "redis-fast"] {
+                compare(ours, peer, Of::Entries, &CONTENDED, AtLeast(5.0));
+                compare(ours, peer, Of::HandOvers, &CONTENDED, AtLeast(5.0));
+            }
         }
         for (ours, peers) in REPLICATED {
             for peer in peers {
-                rates(ours, peer, &EVERY, 10.0);
+                compare(ours, peer, Of::Entries, &EVERY, AtLeast(10.0));
             }
         }
         for ours in ["native-1", "resp-1"] {
-            for load in CONTENDED {
-                let time = |system| {
-                    let contended = results.figures(system, cores, load)?.contended.as_ref()?;
-                    Some(contended.hand_over?[0])
-                };
-                let (Some(one), Some(bare)) = (time(ours), time("bare")) else { continue };
-                let (ratio, goal) = (one / bare, Bound::AtMost(2.0));
-                ratios.push(Ratio { ours, peer: "bare", cores, load, ratio, goal });
-            }
+            compare(ours, "bare", Of::HandOverTime, &CONTENDED, AtMost(2.0));
         }
     }
     ratios
@@ -161,8 +189,8 @@ pub(super) fn ratios(results: &Results) -> Vec<Ratio> {
 /// Of each goal the load that is furthest from it.
 pub(super) fn worst(ratios: &[Ratio]) -> Vec<Ratio> {
     let is_same = |one: &Ratio, other: &Ratio| {
-        (one.ours, one.peer, one.cores, one.goal)
-            == (other.ours, other.peer, other.cores, other.goal)
+        let same = (one.ours, one.peer, one.of) == (other.ours, other.peer, other.of);
+        same && (one.cores, one.goal) == (other.cores, other.goal)
     };
     let chunks = ratios.chunk_by(is_same);
     chunks.filter_map(|chunk| chunk.iter().cloned().reduce(Ratio::worse)).collect()
@@ -175,7 +203,9 @@ mod tests {
     use super::*;
 
     fn figures(per_second: f64, hand_over: f64, violations: u64) -> Figures {
-        let contended = Some(Contended { hand_over: Some([hand_over, hand_over]), jain: 1.0 });
+        let hand_over = Some([hand_over, hand_over]);
+        let contended = Contended { hand_over, hand_overs_per_second: per_second, jain: 1.0 };
+        let contended = Some(contended);
         Figures { per_second, contended, violations }
     }
 
@@ -228,7 +258,7 @@ mod tests {
                 all.add(system, cores, std::slice::from_ref(&round));
             }
         }
-        // Redis: 2 of 2 + 2 + 2 loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
-        assert_eq!(ratios(&all).len(), 2 * (12 + 48 + 4));
+        // Redis: 2 of 2 + 2 times (2 + 2) loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
+        assert_eq!(ratios(&all).len(), 2 * (20 + 48 + 4));
     }
 }

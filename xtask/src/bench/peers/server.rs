@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 /// How long servers may take to begin, on the busiest machine.
-const START: Duration = Duration::from_secs(90);
+const START: Duration = Duration::from_secs(180);
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// An address that no other process uses: all of 127.0.0.0/8 is this machine, and a process has its

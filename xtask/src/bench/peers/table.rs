@@ -56,7 +56,9 @@ fn time(micros: f64) -> String {
 fn head(load: &Load) -> Vec<String> {
     let Load { clients, locks, .. } = load;
     match load.is_contended() {
-        true => ["per s", "p50", "p99", "Jain"].map(|what| format!("{clients}: {what}")).into(),
+        true => ["per s", "to others per s", "p50", "p99", "Jain"]
+            .map(|what| format!("{clients}: {what}"))
+            .into(),
         false if *clients == 1 => vec!["1 client: per s".to_string()],
         false => vec![format!("{clients} on {locks}: per s")],
     }
@@ -66,6 +68,7 @@ fn cells(load: &Load, figures: Option<&Figures>) -> Vec<String> {
     let Some(figures) = figures else { return vec!["-".to_string(); head(load).len()] };
     let mut cells = vec![grouped(figures.per_second)];
     if let Some(contended) = &figures.contended {
+        cells.push(grouped(contended.hand_overs_per_second));
         match contended.hand_over {
             Some(times) => cells.extend(times.map(time)),
             None => cells.extend(["-", "-"].map(str::to_string)),
@@ -97,19 +100,20 @@ pub(super) fn figures(results: &Results, cores: Cores) -> String {
 
 /// Ratios beside their goals.
 pub(super) fn ratios(ratios: &[Ratio]) -> String {
-    let head = ["ours", "beside", "cores", "worst load", "ratio", "goal", ""];
+    let head = ["ours", "beside", "what", "cores", "worst load", "ratio", "goal", ""];
     let mut rows = vec![head.map(str::to_string).to_vec()];
     for ratio in ratios {
-        let (goal, what) = match ratio.goal {
-            Bound::AtLeast(least) => (format!("at least {least}"), ""),
-            Bound::AtMost(most) => (format!("at most {most}"), ", hand-over"),
+        let goal = match ratio.goal {
+            Bound::AtLeast(least) => format!("at least {least}"),
+            Bound::AtMost(most) => format!("at most {most}"),
         };
         let load = LOADS.iter().find(|load| load.key == ratio.load);
         let load = load.map_or(String::new(), |load| format!("{} on {}", load.clients, load.locks));
         let verdict = if ratio.is_met() { "met" } else { "missed" };
         rows.push(vec![
             ratio.ours.to_string(),
-            format!("{}{what}", ratio.peer),
+            ratio.peer.to_string(),
+            ratio.of.words().to_string(),
             ratio.cores.word().to_string(),
             load,
             format!("{:.2}", ratio.ratio),

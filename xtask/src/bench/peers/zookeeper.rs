@@ -90,7 +90,7 @@ impl Contender for ZooKeeperClient {
             let Some(before) = predecessor(names, name(&self.own)?)? else { return Ok(()) };
             let before = format!("{}/{before}", self.parent);
             let watched = self.session.send(&Output::exists(&before)).await?;
-            if self.session.answer(watched).await?.is_there()? {
+            if self.session.answer(watched).await?.found()? {
                 self.session.deleted(&before).await?;
             }
             listed = self.session.send(&Output::children(&self.parent)).await?;

@@ -349,6 +349,6 @@ fn epoch_of<'a>(message: &'a mut PeerMessage<'_>) -> Option<&'a mut Epoch> {
         PeerMessage::Detector { epoch, .. }
         | PeerMessage::Ask { epoch, .. }
         | PeerMessage::Answer { epoch, .. } => Some(epoch),
-        PeerMessage::View(_) => None,
+        PeerMessage::View(_) | PeerMessage::Aside(_) => None,
     }
 }

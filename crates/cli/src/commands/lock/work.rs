@@ -172,6 +172,7 @@ impl Arguments {
             Loss::Over(Over::Stopping) => format!("{node} has stopped"),
             Loss::Over(Over::Unknown) => format!("{node} was restarted"),
             Loss::Over(over) => over.to_string(),
+            loss @ Loss::Forced(_) => loss.to_string(),
         };
         let names = self.names.join(" ");
         Failure::Own(super::LOST, Some(format!("lost the lock '{names}': {why}; {what}")))

@@ -9,7 +9,7 @@ use crate::log;
 /// What a node tells its operator, and where.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Operations")]
-pub(crate) struct Arguments {
+pub(crate) struct OperationArguments {
     /// How the lines on standard error look.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(crate) log_format: log::Format,
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     audit: Option<PathBuf>,
 }
 
-impl Arguments {
+impl OperationArguments {
     /// What the flags and the file say together; flags win.
     pub(crate) fn audit(&self, told: AuditConfig) -> AuditConfig {
         AuditConfig { file: self.audit.clone().or(told.file), ..told }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use catraca_client::tls::Tls;
-use catraca_client::{Credentials, Nodes};
-use catraca_node::{Config, SecurityConfig, StartError, TlsFiles};
+use catraca_client::{Credentials, DEFAULT_ADDRESS, Nodes, usual_sockets};
+use catraca_node::{Config, Node, SecurityConfig, StartError, TlsFiles};
 
 use super::SERVICE_USER;
 use crate::failure::Failure;
@@ -111,6 +111,21 @@ pub(super) fn of_start(error: &StartError) -> Failure {
              them); or say --insecure to let everybody in"
         )),
         other => Failure::input(other),
+    }
+}
+
+/// The flags with which a command on this machine gets to the node that listens at `here`.
+pub(super) fn way_to(node: &Node, here: &str, security: &SecurityConfig) -> String {
+    let is_protected = security.authenticates() || security.tls.is_some();
+    match node.socket().filter(|_| is_protected) {
+        Some(socket) if usual_sockets().iter().any(|usual| usual == socket) => String::new(),
+        Some(socket) => format!(" --node {}", socket.display()),
+        None => {
+            let node = if here == DEFAULT_ADDRESS { "" } else { &format!(" --node {here}") };
+            let ca = if security.tls.is_some() { " --ca FILE" } else { "" };
+            let token = if security.tokens.is_some() { " --token-file FILE" } else { "" };
+            format!("{node}{ca}{token}")
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::membership::{Entry as MemberEntry, Lease, Leaving, Run, Settings};
 use crate::question::PeerMessage;
 use crate::registry::{Store, Word};
 use crate::session::Who;
+use crate::timed::TimedHold;
 use crate::turns::Turns;
 use crate::view::{Member, Namespace, View};
 use crate::wait::Wait;
@@ -26,8 +27,8 @@ const MOST_IDLE: usize = 500;
 
 /// One machine: its member, and what its driver keeps.
 #[derive(Default)]
-struct Site {
-    member: Option<WholeMember>,
+pub(in crate::service) struct Site {
+    pub(in crate::service) member: Option<WholeMember>,
     now: Time,
     valid_until: Time,
     timers: BTreeMap<Timer, Time>,
@@ -86,11 +87,11 @@ enum Event {
     Hear(usize, Run, Vec<u8>),
 }
 
-struct Group {
+pub(in crate::service) struct Group {
     algorithm: &'static str,
     store: Store,
-    sites: Vec<Site>,
-    now: Time,
+    pub(in crate::service) sites: Vec<Site>,
+    pub(in crate::service) now: Time,
     fate: Fate,
     late: Vec<Txn>,
     held: Vec<(usize, u64, Txn)>,
@@ -98,7 +99,13 @@ struct Group {
     durable: BTreeMap<u64, Result<Box<DurableHold>, Refusal>>,
     unlocked: BTreeMap<u64, Result<Box<DurableHold>, Refusal>>,
     notices: Vec<(usize, Owner, Notice)>,
-    anomalies: Vec<&'static str>,
+    pub(in crate::service) anomalies: Vec<&'static str>,
+    /// What has come of timed holds.
+    pub(in crate::service) timed: BTreeMap<u64, Result<Box<TimedHold>, Refusal>>,
+    /// The newest fences, as they were told.
+    pub(in crate::service) fences: BTreeMap<u64, Result<Option<u64>, Refusal>>,
+    /// A rule that is broken.
+    mutant: Option<&'static str>,
     lost: usize,
     last_incarnation: u64,
     pages: Vec<crate::Page>,
@@ -110,7 +117,16 @@ fn name(site: usize) -> String {
 }
 
 impl Group {
-    fn of(count: usize, algorithm: &'static str) -> Self {
+    pub(in crate::service) fn of(count: usize, algorithm: &'static str) -> Self {
+        Self::with(count, algorithm, None)
+    }
+
+    /// The same, whose members break a rule.
+    pub(in crate::service) fn with(
+        count: usize,
+        algorithm: &'static str,
+        mutant: Option<&'static str>,
+    ) -> Self {
         let mut group = Group {
             algorithm,
             store: Store::default(),
@@ -124,6 +140,9 @@ impl Group {
             unlocked: BTreeMap::new(),
             notices: Vec::new(),
             anomalies: Vec::new(),
+            timed: BTreeMap::new(),
+            fences: BTreeMap::new(),
+            mutant,
             lost: 0,
             last_incarnation: 0,
             pages: Vec::new(),
@@ -134,7 +153,7 @@ impl Group {
         group
     }
 
-    fn start(&mut self, site: usize) {
+    pub(in crate::service) fn start(&mut self, site: usize) {
         self.last_incarnation += 1000;
         let settings = Settings {
             member: Member { name: name(site), address: "h:1".into(), cluster: None },
@@ -145,12 +164,13 @@ impl Group {
             may_register: true,
         };
         let member = WholeMember::joining(settings, self.last_incarnation, Turns::USUAL, self.now);
+        let member = member.with_rules(self.mutant.unwrap_or_default());
         let member = Some(member.forgetting_beyond(MOST_IDLE));
         self.sites[site] = Site { member, ..Site::default() };
         self.input(site, Input::Begin);
     }
 
-    fn crash(&mut self, site: usize) {
+    pub(in crate::service) fn crash(&mut self, site: usize) {
         self.sites[site] = Site::default();
         self.connect();
     }
@@ -161,7 +181,7 @@ impl Group {
     }
 
     /// Gives a member an input, and lets everything happen that follows.
-    fn input(&mut self, site: usize, input: Input<'static>) {
+    pub(in crate::service) fn input(&mut self, site: usize, input: Input<'static>) {
         let Some(run) = self.run_of(site) else { return };
         self.queue.push_back(Event::Input(site, run.incarnation, input));
         while let Some(event) = self.queue.pop_front() {
@@ -216,6 +236,16 @@ impl Group {
             Output::Unlocked(asker, result) => {
                 assert!(self.unlocked.insert(asker, result).is_none());
             }
+            Output::Timed(asker, result) => {
+                assert!(self.timed.insert(asker, result).is_none());
+            }
+            Output::Fence(asker, result) => drop(self.fences.insert(asker, result)),
+            Output::Ask(to, number, question) => {
+                self.say(site, from, to, |epoch| PeerMessage::Ask { epoch, number, question });
+            }
+            Output::Answer(to, number, answer) => {
+                self.say(site, from, to, |epoch| PeerMessage::Answer { epoch, number, answer });
+            }
             Output::Notice(owner, notice) => self.notices.push((site, owner, notice)),
             Output::Lost(_) => self.lost += 1,
             Output::Page(_, page) => self.pages.push(page),
@@ -227,6 +257,19 @@ impl Group {
             Output::Left => self.crash(site),
             _ => {}
         }
+    }
+
+    /// Sends a message of the present view.
+    fn say(
+        &mut self,
+        site: usize,
+        from: &Run,
+        to: usize,
+        message: impl FnOnce(crate::Epoch) -> PeerMessage<'static>,
+    ) {
+        let Some(view) = self.sites[site].view.clone() else { return };
+        let bytes = postcard::to_allocvec(&message(view.epoch)).unwrap();
+        self.send(from, &view.members[to].name, bytes);
     }
 
     fn submit(&mut self, site: usize, number: u64, txn: Txn) {
@@ -297,7 +340,7 @@ impl Group {
         }
     }
 
-    fn pass(&mut self, duration: Duration) {
+    pub(in crate::service) fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
         while self.now < end {
             self.now = self.now + STEP;
@@ -332,7 +375,7 @@ impl Group {
     }
 
     /// Whether somebody else can have the lock now.
-    fn is_free(&mut self, site: usize, lock: &str) -> bool {
+    pub(in crate::service) fn is_free(&mut self, site: usize, lock: &str) -> bool {
         self.input(site, Input::Open(Who::default(), Some(Duration::from_secs(60))));
         let member = self.sites[site].member.as_ref().unwrap();
         let owner = Owner(member.last_session().unwrap().number);

@@ -51,7 +51,7 @@ impl Member {
     }
 
     fn force(&mut self, asker: u64, name: &str, fence: u64) -> Vec<Output> {
-        self.step(Input::Order(asker, "m0", force(name, fence)))
+        self.step(Input::Order(asker, "a", force(name, fence)))
     }
 
     fn look(&mut self) -> Vec<Output> {
@@ -215,19 +215,19 @@ fn timed() -> (Member, u64) {
 #[test]
 fn another_member_is_asked_and_asks() {
     let mut member = Member::ready(2, "naimi-trehel");
-    let ask = member.step(Input::Order(7, "m1", force("x", 5)));
+    let ask = member.step(Input::Order(7, "b", force("x", 5)));
     assert_eq!(ask, [Output::Ask(1, 1, Question::Order(force("x", 5)))]);
     assert_eq!(member.answer(1, 1, Answer::Obeyed(Ok(true))), [done(7)]);
     assert_eq!(member.answer(1, 1, Answer::Obeyed(Ok(true))), [], "once");
 
-    let silent = |asker| Output::Obeyed(asker, Err(Refusal::Silent("m1".into())));
-    member.step(Input::Order(8, "m1", force("x", 5)));
+    let silent = |asker| Output::Obeyed(asker, Err(Refusal::Silent("b".into())));
+    member.step(Input::Order(8, "b", force("x", 5)));
     assert_eq!(member.step(Input::Timer(Timer::Question(2))), [silent(8)]);
-    member.step(Input::Order(9, "m1", force("x", 5)));
+    member.step(Input::Order(9, "b", force("x", 5)));
     assert_eq!(member.step(Input::LinkDown(1)), [silent(9)]);
-    assert_eq!(member.step(Input::Order(10, "m1", force("x", 5))), [silent(10)]);
-    let unknown = Output::Obeyed(11, Err(Refusal::Silent("m9".into())));
-    assert_eq!(member.step(Input::Order(11, "m9", force("x", 5))), [unknown]);
+    assert_eq!(member.step(Input::Order(10, "b", force("x", 5))), [silent(10)]);
+    let unknown = Output::Obeyed(11, Err(Refusal::Silent("z".into())));
+    assert_eq!(member.step(Input::Order(11, "z", force("x", 5))), [unknown]);
 
     let mut member = Member::ready(2, "naimi-trehel");
     let (owner, name) = (member.open(Some(TTL)), member.name_at(0));

@@ -8,11 +8,11 @@ use super::*;
 use crate::listing::Query;
 use crate::lock::Owner;
 use crate::member::Input;
-use crate::question::{Answer, PeerMessage};
+use crate::question::{ANSWER_TIME, Answer, PeerMessage, Question};
+use crate::service::Notice;
 use crate::service::tests::Member;
-use crate::service::{Notice, Over};
 use crate::session::{SessionId, Who};
-use crate::timed::{LONGEST_TOKEN, Renewal, TIMED_TTL_RANGE};
+use crate::timed::{LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE};
 use crate::view::Epoch;
 use crate::wait::Wait;
 
@@ -66,7 +66,7 @@ impl Member {
 fn hold(id: u128, name: &str, fence: u64, left: Duration) -> TimedHold {
     let AcquireTimed { id, names, permits, ttl, who, token, .. } =
         asked(id, &[name], Wait::Forever);
-    let member = "m0".into();
+    let member = "a".into();
     TimedHold { id, names, permits, fences: vec![fence], who, token, member, ttl, left }
 }
 
@@ -349,11 +349,12 @@ fn there_is_no_hold_only_when_all_have_said_so() {
 
     member.run(by_name("x", None), Operation::Look);
     let other = Refusal::OtherHolder("x".into());
-    assert_eq!(member.answer(2, 2, Answer::Timed(Err(other.clone()))), gone(other));
+    assert_eq!(member.answer(2, 2, Answer::Timed(Err(other.clone()))), []);
+    assert_eq!(member.answer(1, 2, none()), gone(other));
 
     member.run(by_name("x", None), Operation::Look);
     assert_eq!(member.answer(2, 3, none()), []);
-    let silent = Refusal::Silent("m1".into());
+    let silent = Refusal::Silent("b".into());
     assert_eq!(member.step(Input::Timer(Timer::Question(3))), gone(silent.clone()));
 
     member.run(by_name("x", None), Operation::Look);
@@ -364,7 +365,7 @@ fn there_is_no_hold_only_when_all_have_said_so() {
     member.run(by_name("x", None), Operation::Look);
     assert_eq!(member.answer(2, 5, none()), gone(silent));
     member.step(Input::LinkDown(2));
-    assert_eq!(member.run(by_name("x", None), Operation::Look), gone(Refusal::Silent("m2".into())));
+    assert_eq!(member.run(by_name("x", None), Operation::Look), gone(Refusal::Silent("c".into())));
 }
 
 #[test]
@@ -381,7 +382,7 @@ fn a_member_does_what_another_one_asks_for() {
     };
     let which = by_name(&name, Some(TOKEN));
     let renewed = hear(&which, Operation::Renew(Renewal::To(2 * TTL))).unwrap();
-    assert_eq!((renewed.left, &*renewed.member), (2 * TTL, "m0"));
+    assert_eq!((renewed.left, &*renewed.member), (2 * TTL, "a"));
     assert_eq!(hear(&which, Operation::Look), Ok(renewed.clone()));
     assert_eq!(hear(&which, Operation::Release), Ok(renewed));
     // It is not asked of the others again.
@@ -406,4 +407,25 @@ fn before_the_group_begins_nobody_can_say_where_a_hold_is() {
     let mut member = Member::of(2, "naimi-trehel");
     let refused = member.result(by_id(1), Operation::Look).unwrap_err();
     assert_eq!(refused.code(), "not-ready");
+}
+
+#[test]
+fn a_release_is_done_although_the_next_one_has_the_lock_by_the_time_that_all_have_answered() {
+    let mut member = Member::ready(3, "naimi-trehel");
+    let other = Answer::Timed(Err(Refusal::OtherHolder("x".into())));
+    member.run(by_name("x", Some(TOKEN)), Operation::Release);
+    assert_eq!(member.answer(2, 1, other.clone()), []);
+    let found = hold(1, "x", 5, TTL);
+    assert_eq!(member.answer(1, 1, Answer::Timed(Ok(Box::new(found.clone())))), [told(99, found)]);
+    // Whoever does not answer may have released it.
+    for (operation, code) in
+        [(Operation::Release, "member-silent"), (Operation::Look, "other-holder")]
+    {
+        let out = member.run(by_name("x", Some(TOKEN)), operation);
+        let Output::Ask(_, number, _) = &out[0] else { panic!("{out:?}") };
+        assert_eq!(member.answer(2, *number, other.clone()), []);
+        let out = member.step(Input::Timer(Timer::Question(*number)));
+        let [Output::Timed(99, Err(why))] = &out[..] else { panic!("{out:?}") };
+        assert_eq!(why.code(), code);
+    }
 }

@@ -1,6 +1,7 @@
 //! ZooKeeper's protocol: frames with a length, numbers with the first byte first.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -20,6 +21,8 @@ const NO_NODE: i32 = -101;
 const NODE_EXISTS: i32 = -110;
 /// As long as servers allow; no client is silent for nearly so long.
 const SESSION_MILLIS: i32 = 40_000;
+/// A server that has not begun yet may take a connection and never answer on it.
+const OPENING: Duration = Duration::from_secs(5);
 const ALL_RIGHTS: i32 = 31;
 /// No answer of a benchmark is nearly so long.
 const LONGEST: usize = 1 << 20;
@@ -118,7 +121,7 @@ impl Input {
     }
 
     /// Whether the node that was asked for exists.
-    pub(super) fn is_there(self) -> Result<bool> {
+    pub(super) fn found(self) -> Result<bool> {
         if self.error == NO_NODE { Ok(false) } else { self.done().map(|_| true) }
     }
 }
@@ -134,7 +137,10 @@ pub(super) struct Session<S> {
 
 impl Session<TcpStream> {
     pub(super) async fn open(address: &str) -> Result<Self> {
-        Self::begin(connect(address).await?).await
+        let beginning = Self::begin(connect(address).await?);
+        tokio::time::timeout(OPENING, beginning)
+            .await
+            .context("ZooKeeper opens no session in time")?
     }
 }
 
@@ -257,7 +263,7 @@ mod tests {
         assert_eq!(names, ["x", "y"]);
         session.deleted("/a/lock-1").await.unwrap();
         let request = session.send(&Output::exists("/a/lock-1")).await.unwrap();
-        assert!(!session.answer(request).await.unwrap().is_there().unwrap());
+        assert!(!session.answer(request).await.unwrap().found().unwrap());
     }
 
     #[tokio::test]

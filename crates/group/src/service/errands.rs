@@ -1,0 +1,305 @@
+//! What is to be done with timed holds, at whichever member they are.
+//!
+//! What is not here may be elsewhere, so the other members are asked; only if all of them say no, there is
+//! none. A view change in between has the question asked anew, or it ends with a refusal.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::timed::{MOST_WAITING, Reply, told};
+use super::{Asking, Host, Output, Phase, Service};
+use crate::driver::Timer;
+use crate::durable::HoldId;
+use crate::lock::Owner;
+use crate::question::{ANSWER_TIME, Question};
+use crate::refusal::Refusal;
+use crate::request;
+use crate::session::{Over, is_same_secret};
+use crate::timed::{MOST_QUESTIONS, Operation, Renewal, TimedHold, Which};
+use crate::view::View;
+
+/// Something that is to be done with a timed hold, wherever it is.
+#[derive(Clone, Debug)]
+pub(super) struct Errand {
+    pub(super) asker: u64,
+    which: Which,
+    operation: Operation,
+    /// The members that have not answered.
+    waiting: BTreeSet<usize>,
+    /// A member that did not answer, now or in an earlier view, or could not be asked. It may have the hold.
+    silent: Option<String>,
+    /// What a member has said where somebody else has the lock. Another one may have had the hold until a
+    /// moment ago.
+    other: Option<Refusal>,
+}
+
+impl Errand {
+    fn new(asker: u64, which: Which, operation: Operation) -> Self {
+        let (waiting, silent, other) = (BTreeSet::new(), None, None);
+        Errand { asker, which, operation, waiting, silent, other }
+    }
+
+    /// What there is to say if nobody has the hold. A release that some member may have carried out is
+    /// not known to have failed.
+    fn result(self) -> Refusal {
+        let Errand { which, operation, silent, other, .. } = self;
+        let silent = silent.map(Refusal::Silent);
+        let known = match operation {
+            Operation::Release => silent.or(other),
+            Operation::Look | Operation::Renew(_) => other.or(silent),
+        };
+        known.unwrap_or_else(|| Refusal::NoSuchHold(which.called()))
+    }
+
+    /// Nobody answers any more. Whoever has not may have done what it was asked for.
+    pub(super) fn end_view(&mut self, view: &View) {
+        if let Some(member) = core::mem::take(&mut self.waiting).pop_first() {
+            self.silent = Some(view.members[member].name.clone());
+        }
+    }
+
+    /// A member has not got the hold, and says so. Returns whether none has.
+    pub(super) fn is_not_at(&mut self, member: usize, why: Refusal) -> bool {
+        let was_asked = self.waiting.remove(&member);
+        if was_asked && let Refusal::OtherHolder(_) = why {
+            self.other = Some(why);
+        }
+        was_asked && self.waiting.is_empty()
+    }
+
+    /// A member called `name` will not answer. Returns whether nobody will.
+    pub(super) fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
+        let was_asked = self.waiting.remove(&member);
+        if was_asked {
+            self.silent = Some(name.into());
+        }
+        was_asked && self.waiting.is_empty()
+    }
+}
+
+impl Service {
+    /// Looks at a timed hold, renews it or releases it, wherever it is. What comes of it is told `asker`
+    /// by [`Output::Timed`]: the hold as it is then; of one that is released, as it was.
+    pub fn timed(
+        &mut self,
+        asker: u64,
+        which: Which,
+        operation: Operation,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        self.run(Errand::new(asker, which, operation), host, out);
+        self.absorb(host, out);
+    }
+
+    pub(super) fn run(&mut self, mut errand: Errand, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let (asker, operation) = (errand.asker, errand.operation);
+        let result = match self.operate(&errand.which, operation, Reply::Asker(asker), host, out) {
+            None => return,
+            Some(Err(Refusal::NoSuchHold(_))) => match self.ask_others(errand, host, out) {
+                Ok(()) => return,
+                Err(why) => Err(why),
+            },
+            Some(Err(why @ Refusal::OtherHolder(_))) => {
+                errand.other = Some(why);
+                Err(errand.result())
+            }
+            Some(result) => result,
+        };
+        out.push(Output::Timed(asker, result));
+    }
+
+    /// Another member wants something done with a timed hold, if it is here.
+    pub(super) fn operate_for(
+        &mut self,
+        member: usize,
+        number: u64,
+        which: &Which,
+        operation: Operation,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let reply = Reply::Member(member, number);
+        if let Some(result) = self.operate(which, operation, reply, host, out) {
+            out.push(told(reply, result));
+        }
+    }
+
+    /// Does it if the hold is here. Returns nothing if that is told later.
+    fn operate(
+        &mut self,
+        which: &Which,
+        operation: Operation,
+        reply: Reply,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Option<Result<Box<TimedHold>, Refusal>> {
+        let done = self.find_timed(which, host, out).and_then(|(id, owner)| {
+            if operation != Operation::Release {
+                self.check_forced(owner, host, out)?;
+            }
+            let hold = self.timed_hold(id, host.now());
+            let hold = hold.ok_or_else(|| Refusal::NoSuchHold(which.called()))?;
+            match operation {
+                Operation::Look => {}
+                // From now on somebody else has it.
+                _ if self.is_drained() => return Err(Refusal::Leaving),
+                Operation::Release => self.end(owner, Over::Closed, host, out),
+                Operation::Renew(renewal) => {
+                    let left = renewal.left(hold.left)?;
+                    self.renew_timed(id, left, reply, host, out)?;
+                    return Ok(None);
+                }
+            }
+            Ok(Some(Box::new(hold)))
+        });
+        done.transpose()
+    }
+
+    /// A hold lives so long from now on, which is told when the standby knows.
+    fn renew_timed(
+        &mut self,
+        id: HoldId,
+        left: Duration,
+        reply: Reply,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        self.check_standby(host)?;
+        let Some(entry) = self.timed.entries.get_mut(&id) else { return Ok(()) };
+        if entry.waiting.len() >= MOST_WAITING {
+            return Err(Refusal::Busy);
+        }
+        entry.ttl = left;
+        entry.waiting.push(reply);
+        let owner = entry.owner;
+        self.set_left(owner, left, host);
+        self.protect(id, host, out);
+        Ok(())
+    }
+
+    /// The hold that is meant, if it is here. Its time may be over although nobody has noticed yet.
+    fn find_timed(
+        &mut self,
+        which: &Which,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<(HoldId, Owner), Refusal> {
+        let now = host.now();
+        let id = match which {
+            Which::Id(id) => Some(*id),
+            Which::Name { name, .. } => self.timed.by_name.get(name).copied(),
+        };
+        if let Some(id) = id
+            && let Some(entry) = self.timed.entries.get(&id)
+            && let Some(session) = self.sessions.get(&entry.owner)
+        {
+            let owner = entry.owner;
+            match which {
+                _ if now >= session.deadline => self.end(owner, Over::Expired, host, out),
+                // What a member says without a lease may not be so.
+                _ if !host.is_valid() => return Err(Refusal::Lapsed),
+                Which::Name { name, token: Some(token) }
+                    if !is_same_secret(token, &entry.token) =>
+                {
+                    return Err(Refusal::OtherHolder(name.clone()));
+                }
+                _ => return Ok((id, owner)),
+            }
+        }
+        match which {
+            Which::Name { name, .. } if self.is_held_otherwise(name, host)? => {
+                match host.is_valid() {
+                    true => Err(Refusal::OtherHolder(name.clone())),
+                    false => Err(Refusal::Lapsed),
+                }
+            }
+            which => Err(Refusal::NoSuchHold(which.called())),
+        }
+    }
+
+    /// Whether somebody here is inside a lock of which there is one permit.
+    fn is_held_otherwise(&self, name: &str, host: &mut dyn Host) -> Result<bool, Refusal> {
+        let parts = request::parts(&[name.into()], 1, &self.view)?;
+        let claim = |part: &request::Part| part.set.as_ref().map(|set| set.claim.clone());
+        Ok(parts.iter().any(|part| host.is_held(part.key(1), claim(part).as_ref())))
+    }
+
+    /// Asks the other members, if they can be asked.
+    fn ask_others(
+        &mut self,
+        mut errand: Errand,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) -> Result<(), Refusal> {
+        let refused = match &self.phase {
+            Phase::Stopped => Some(Refusal::Stopped),
+            Phase::Expelled(why) => Some(Refusal::Expelled(why.clone())),
+            Phase::Gathering | Phase::Granting => self.not_ready(),
+        };
+        let is_full = self.questions.len() >= MOST_QUESTIONS;
+        if let Some(why) = refused.or(is_full.then_some(Refusal::Busy)) {
+            return Err(why);
+        }
+        self.last_question += 1;
+        let number = self.last_question;
+        for member in self.view.others() {
+            if self.peers[member].is_up {
+                errand.waiting.insert(member);
+                let (which, operation) = (errand.which.clone(), errand.operation);
+                out.push(Output::Ask(member, number, Question::Timed(which, operation)));
+            } else {
+                errand.silent = Some(self.view.members[member].name.clone());
+            }
+        }
+        let is_done = errand.waiting.is_empty();
+        self.questions.insert(number, Asking::Timed(errand));
+        if is_done {
+            self.close_question(number, host, out);
+        } else {
+            host.set_timer(Timer::Question(number), Some(ANSWER_TIME));
+        }
+        Ok(())
+    }
+
+    /// The member that has the hold has answered.
+    pub(super) fn take_timed(
+        &mut self,
+        number: u64,
+        result: Result<Box<TimedHold>, Refusal>,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        if let Some(Asking::Timed(errand)) = self.questions.remove(&number) {
+            host.set_timer(Timer::Question(number), None);
+            out.push(Output::Timed(errand.asker, result));
+        }
+    }
+
+    /// Nobody waits for more answers: none of those that came was from the member that has the hold.
+    pub(super) fn end_errand(&self, mut errand: Errand, out: &mut Vec<Output>) {
+        errand.end_view(&self.view);
+        out.push(Output::Timed(errand.asker, Err(errand.result())));
+    }
+
+    /// Goes on with an errand of the view before.
+    pub(super) fn run_again(
+        &mut self,
+        mut errand: Errand,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        match errand.operation {
+            // Whoever was asked may have done it, and must not do it twice.
+            Operation::Renew(Renewal::By(_)) => return self.end_errand(errand, out),
+            // If it is not found, whoever was asked may have done it.
+            Operation::Release => {}
+            Operation::Look | Operation::Renew(Renewal::To(_)) => errand.silent = None,
+        }
+        errand.other = None;
+        self.run(errand, host, out);
+    }
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask package`: what users install.
+//!
+//! Everything is written here, byte for byte, without tools of a distribution: the same commit and the same
+//! compiler give the same packages on every machine.
+
+mod archive;
+mod binary;
+mod debian;
+mod image;
+mod tree;
+mod trial;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use self::binary::Binary;
+use self::tree::Tree;
+use crate::shell;
+
+pub(crate) use trial::trial;
+
+/// The version of everything in the workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The file with the sums of all others.
+const SUMS: &str = "SHA256SUMS";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Where the packages go; it is made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = "target/package")]
+    out: PathBuf,
+    /// Packs this binary instead of building one.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+/// Builds the binary, and packs it in every way.
+pub(crate) fn all(options: &Options) -> Result<()> {
+    let binary = match &options.binary {
+        Some(path) => Binary::read(path)?,
+        None => Binary::build()?,
+    };
+    println!("{}", binary.words());
+    for path in write(&binary, &options.out)? {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// Writes all packages of a binary to `folder`, and returns their paths.
+fn write(binary: &Binary, folder: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let shared = shared(binary)?;
+    let time = time()?;
+    let machine = binary.machine;
+    let packages = [
+        (debian::file_name(binary), debian::package(binary, &shared, time)?),
+        (format!("catraca-{VERSION}-{machine}.oci.tar"), image::archive(binary, time)?),
+        (format!("catraca-{VERSION}-{machine}-linux.tar.gz"), plain(binary, &shared, time)?),
+    ];
+    let mut sums = String::new();
+    let mut paths = Vec::new();
+    for (name, bytes) in packages {
+        sums += &format!("{}  {name}\n", hex(&Sha256::digest(&bytes)));
+        paths.push(put(folder, &name, &bytes)?);
+    }
+    paths.push(put(folder, SUMS, sums.as_bytes())?);
+    Ok(paths)
+}
+
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// What every package has below `usr`, beside the binary: pages of the manual and completions, from the
+/// binary's own definitions.
+fn shared(binary: &Binary) -> Result<Tree> {
+    let mut tree = Tree::default();
+    let folder = tempfile::tempdir()?;
+    binary.run(&["man", "--out", &folder.path().to_string_lossy()])?;
+    for entry in std::fs::read_dir(folder.path())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let page = archive::gzip(&std::fs::read(entry.path())?)?;
+        tree.file(&format!("share/man/man1/{name}.gz"), 0o644, page);
+    }
+    let completions = [
+        ("bash", "share/bash-completion/completions/catraca"),
+        ("zsh", "share/zsh/vendor-completions/_catraca"),
+        ("fish", "share/fish/vendor_completions.d/catraca.fish"),
+    ];
+    for (shell, place) in completions {
+        tree.file(place, 0o644, binary.run(&["completions", shell])?);
+    }
+    Ok(tree)
+}
+
+/// A folder to unpack anywhere.
+fn plain(binary: &Binary, shared: &Tree, time: u64) -> Result<Vec<u8>> {
+    let mut inner = Tree::default();
+    inner.file("bin/catraca", 0o755, binary.bytes.clone());
+    inner.merge("", shared);
+    for name in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
+        inner.file(name, 0o644, source(name)?);
+    }
+    for name in ["catraca.service", "catraca.toml"] {
+        inner.file(name, 0o644, source(&format!("packaging/{name}"))?);
+    }
+    let mut tree = Tree::default();
+    tree.merge(&format!("catraca-{VERSION}"), &inner);
+    archive::gzip(&archive::tar(&tree, time)?)
+}
+
+/// A file of the repository.
+fn source(path: &str) -> Result<Vec<u8>> {
+    std::fs::read(shell::root().join(path)).with_context(|| format!("cannot read {path}"))
+}
+
+/// The time that all files in packages have, in seconds since 1970: what SOURCE_DATE_EPOCH says, or that of
+/// the commit.
+fn time() -> Result<u64> {
+    if let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") {
+        return text.parse().context("SOURCE_DATE_EPOCH is no number of seconds");
+    }
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%ct"]).current_dir(shell::root());
+    let output = git.output().context("git is not there; say SOURCE_DATE_EPOCH")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.trim().parse() {
+        Ok(time) => Ok(time),
+        Err(_) => bail!("this is no Git repository; say SOURCE_DATE_EPOCH"),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
