@@ -157,7 +157,7 @@ fn printed_with(program: &str, port: u16, more: &[&Path]) -> Result<String, Stri
     };
     let text = fs::read_to_string(&output).unwrap();
     fs::remove_file(output).unwrap();
-    assert!(status.success(), "{program} failed:\n{text}");
+    assert!(status.success(), "{program}: {status}\n{text}");
     Ok(text)
 }
 

@@ -1,5 +1,6 @@
 //! The Redis protocol: what a node answers, byte by byte and to the libraries that people use.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it leaves out")]
 
 mod abuse;
 mod keys;

@@ -24,8 +24,8 @@ try:
     lock.release()
 except ReleaseUnlockedLock as error:
     print("again", type(error).__name__)
-short = make(0.5)
+short = make(2)
 print("short", short.acquire(blocking=False))
-time.sleep(1)
+time.sleep(2.5)
 print("over", bool(short.locked()), other.acquire(blocking=False))
 print("release", other.release())

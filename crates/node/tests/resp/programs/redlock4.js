@@ -25,8 +25,8 @@ async function main() {
   await all.unlock();
   console.log("unlock", await client.exists(...keys));
 
-  const waits = redlock.lock("redlock4/one", 300).then(() =>
-    new Redlock([client], { retryCount: 40, retryDelay: 50 }).lock("redlock4/one", 10000),
+  const waits = redlock.lock("redlock4/one", 1500).then(() =>
+    new Redlock([client], { retryCount: 400, retryDelay: 50 }).lock("redlock4/one", 10000),
   );
   const second = await waits;
   console.log("after its time", await client.exists("redlock4/one"));

@@ -18,9 +18,10 @@ async function use(Redlock, client) {
   console.log("release", await outcome(longer.release()), await client.exists(...keys));
   console.log("again", await outcome(longer.release()));
 
-  const result = await redlock.using(["redlock5/c"], 1000, { automaticExtensionThreshold: 500 }, async (signal) => {
-    await new Promise((resolve) => setTimeout(resolve, 1500));
-    return [signal.aborted, await client.exists("redlock5/c")];
+  const result = await redlock.using(["redlock5/c"], 8000, { automaticExtensionThreshold: 7000 }, async (signal) => {
+    // It is extended after a second, so more is left of it than there would be.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    return [signal.aborted, (await client.pttl("redlock5/c")) > 6200];
   });
   console.log("using", result, await client.exists("redlock5/c"));
 }
