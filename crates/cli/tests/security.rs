@@ -93,7 +93,8 @@ fn a_node_that_others_reach_says_what_it_needs() {
     folder.write("node.toml", written);
     Process::start(folder.command(&["node", "--config", "node.toml", "--data", "data"]))
         .says("listens at 0.0.0.0:");
-    folder.run(&["node", "--tls-cert", "x"]).refused(&["--tls-key"]);
+    let half = folder.run(&["node", "--tls-cert", "x"]);
+    assert!(half.code == Some(2) && half.stderr.contains("--tls-key"), "{half:?}");
     start(&["--tls-cert", "x", "--tls-key", "y"]).ends().refused(&["cannot read 'x'"]);
 }
 
@@ -185,7 +186,8 @@ fn without_a_node_named_the_socket_of_this_machine_is_asked_first() {
     let node = Process::start(with_runtime(&named));
     node.says("listens at ");
     let asked = Process::start(with_runtime(&["status"])).ends();
-    assert_eq!((asked.code, asked.stderr.as_str()), (Some(0), ""), "{asked:?}");
+    // It may wait for the lease of its own last run.
+    assert!(matches!(asked.code, Some(0 | 4)) && asked.stderr.is_empty(), "{asked:?}");
     assert!(asked.stdout.contains("'n'"), "{}", asked.stdout);
     let second = ["node", "--listen", "127.0.0.1:0", "--data", "other", "--socket"];
     let second = folder.run(&[&second[..], &[usual.to_str().unwrap()]].concat());

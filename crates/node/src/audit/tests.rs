@@ -102,7 +102,7 @@ fn a_log_that_was_moved_away_is_opened_anew() {
     let (_directory, path) = place();
     let audit = Audit::open(&config(&path), "a").unwrap().unwrap();
     audit.write(record("granted"));
-    while whats(&path).len() < 2 {
+    while fs::read_to_string(&path).unwrap().matches('\n').count() < 2 {
         std::thread::yield_now();
     }
     let moved = numbered(&path, 9);

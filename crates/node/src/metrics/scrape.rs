@@ -181,7 +181,7 @@ impl Collector for Scrape {
             let bounded = histogram.counts().map(|(bound, count)| (bound.as_secs_f64(), count));
             let mut buckets: Vec<(f64, u64)> = bounded.collect();
             let rest = histogram.count() - buckets.iter().map(|(_, count)| count).sum::<u64>();
-            buckets.push((f64::MAX, rest));
+            buckets.push((f64::INFINITY, rest));
             let sum = histogram.sum().as_secs_f64();
             metric.encode_histogram::<NoLabelSet>(sum, histogram.count(), &buckets, None)?;
         }

@@ -177,10 +177,7 @@ impl Client {
         let fence = fence.ok_or(Failure::Integer)?;
         let lines = self.keys()?.lines(&name).await?;
         let is_held = lines.iter().any(|line| line.fence == Some(fence));
-        // Of a lock that is free, the last fence is the newest.
-        let is_newest = is_held
-            || lines.is_empty() && self.shared.gateway.newest_fence(&name, 1).await? == Some(fence);
-        self.replies.integer(i64::from(is_newest));
+        self.replies.integer(i64::from(is_held));
         Ok(())
     }
 

@@ -80,9 +80,9 @@ fn one_lock_is_told_from_first_to_last_in_its_queue() {
         screen(&view, 80, 10)[4..9],
         [
             "deploy: 1 holding, 1 waiting",
-            "place      who                process          node  for      fence",
-            "holds      ci:make deploy     4711 at build-1  a     12 s     12884901888",
-            "waits 1    ci:make deploy     4711 at build-1  a     12 s     -",
+            "place      who                   process              node  for      fence",
+            "holds      ci:make deploy        4711 at build-1      a     12 s     12884901888",
+            "waits 1    ci:make deploy        4711 at build-1      a     12 s     -",
             "",
         ]
     );
