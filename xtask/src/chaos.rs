@@ -80,7 +80,8 @@ fn wrong(options: &Options) -> Option<String> {
 /// Builds the binary of the members. One that can break rules is kept apart from all others.
 fn build(options: &Options) -> Result<PathBuf> {
     let target = shell::root().join("target");
-    let build = "cargo build --quiet --package catraca";
+    // With the features of the whole workspace, so that nothing is compiled once more.
+    let build = "cargo build --quiet --workspace --bin catraca";
     if options.broken.is_some() {
         shell::run(&format!(
             "{build} --features catraca-node/mutants --target-dir target/mutants"
