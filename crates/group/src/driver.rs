@@ -143,7 +143,7 @@ impl Ending {
 
 /// Whoever drives a member. It is called while the member steps, and must not call back into it.
 pub trait Driver {
-    /// The time of the input that is being handled.
+    /// The time now, looked at anew.
     fn now(&mut self) -> Time;
 
     /// Takes a message to another member. Messages to one member arrive in the order of sending.
@@ -152,11 +152,17 @@ pub trait Driver {
     /// Sets a timer anew, or cancels it where there is no duration.
     fn set_timer(&mut self, timer: Timer, after: Option<Duration>);
 
-    /// Whether locks may be granted now: the lease of the member is not over. It is asked at every
-    /// grant, after the input has been taken, so the time has to be looked at anew.
+    /// Whether locks may be granted at this time: the lease of the member is not over. It is asked at
+    /// every grant, about the time of that grant.
     #[inline]
-    fn is_valid(&mut self) -> bool {
+    fn is_valid_at(&mut self, _now: Time) -> bool {
         true
+    }
+
+    /// Whether locks may be granted now.
+    fn is_valid(&mut self) -> bool {
+        let now = self.now();
+        self.is_valid_at(now)
     }
 
     /// From now on locks may be granted until then.

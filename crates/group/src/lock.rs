@@ -151,8 +151,10 @@ pub(crate) struct Grant {
     pub(crate) ticket: Ticket,
     pub(crate) request: Option<RequestId>,
     pub(crate) fence: Fence,
-    /// Since when it has waited, and when it was let in, if it had to wait.
-    pub(crate) waited: Option<(Time, Time)>,
+    /// Since when it has waited, if it had to wait.
+    pub(crate) since: Option<Time>,
+    /// When it was let in.
+    pub(crate) at: Time,
 }
 
 /// What follows from somebody's leaving.
@@ -342,10 +344,9 @@ impl Lock {
         let request = asker.request;
         self.seats[seat].turn = rules.turns.handovers_for(self.waiting.len() + 1);
         self.seats[seat].has_left = false;
-        let now = now();
-        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: now, fence });
-        let waited = since.map(|since| (since, now));
-        Admitted::Client(Grant { ticket, request, fence, waited })
+        let at = now();
+        self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: at, fence });
+        Admitted::Client(Grant { ticket, request, fence, since, at })
     }
 
     /// A hold that was elsewhere has `seat` from the next view on.
@@ -381,12 +382,10 @@ impl Lock {
             && let Some(fence) = fence::after_handover(hold.fence)
             && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
-            let request = waiter.asker.request;
-            let now = now();
-            let waited = Some((waiter.since, now));
-            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, now);
+            let (request, since, at) = (waiter.asker.request, Some(waiter.since), now());
+            (hold.ticket, hold.asker, hold.since) = (ticket, waiter.asker, at);
             (hold.fence, seat.has_left) = (fence, false);
-            return Left::HandedOver(Grant { ticket, request, fence, waited });
+            return Left::HandedOver(Grant { ticket, request, fence, since, at });
         }
         (seat.turn, seat.place) = (0, Place::Idle(seat.place.last()));
         Left::Release(index)

@@ -331,8 +331,8 @@ impl Driver for Parts<'_> {
         self.driver.set_timer(timer, after);
     }
 
-    fn is_valid(&mut self) -> bool {
-        self.driver.is_valid()
+    fn is_valid_at(&mut self, now: Time) -> bool {
+        self.driver.is_valid_at(now)
     }
 
     fn set_validity(&mut self, until: Time) {

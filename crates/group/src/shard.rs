@@ -356,14 +356,14 @@ impl Shard {
     /// A client is inside, and is told, if the lease of this member is not over.
     #[inline]
     fn grant(&mut self, index: LockIndex, grant: Grant, out: &mut Outputs<'_>) {
-        let Grant { ticket, request, fence, waited } = grant;
-        if !out.driver.is_valid() {
+        let Grant { ticket, request, fence, since, at } = grant;
+        if !out.driver.is_valid_at(at) {
             out.withheld = true;
             return self.withhold(index, ticket);
         }
         self.counts.grants += 1;
-        if let Some((since, now)) = waited {
-            self.measure_wait(index, since, now);
+        if let Some(since) = since {
+            self.measure_wait(index, since, at);
         }
         let place = Place { shard: out.shard, lock: index, ticket };
         out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });

@@ -11,9 +11,12 @@ use catraca_node::{LinkStatus, Memory, Node};
 use support::{configs, listener, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(120);
-const CUTS: u64 = 3_000;
+/// Nobody waits longer for one lock, however busy the machine is.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// A member calls again after 10 ms at the earliest: this takes a quarter of a minute.
+const CUTS: u64 = 1_000;
 
 /// Passes on so many bytes of each connection, in both directions together, and cuts it.
 async fn cut(listener: TcpListener, target: String, cuts: Arc<AtomicU64>) {
@@ -54,7 +57,7 @@ async fn pass(
 async fn client(node: Arc<Node>, name: String, fence: Arc<AtomicU64>, cuts: Arc<AtomicU64>) -> u64 {
     let mut entries = 0;
     while cuts.load(Ordering::SeqCst) < CUTS {
-        let guard = node.lock(&name).await.unwrap();
+        let guard = timeout(LONGEST_WAIT, node.lock(&name)).await.expect("nobody starves").unwrap();
         let last = fence.swap(guard.fence(), Ordering::SeqCst);
         assert!(last < guard.fence(), "fence {} after {last}", guard.fence());
         tokio::task::yield_now().await;
@@ -90,7 +93,7 @@ async fn connections_cut_at_any_byte_lose_and_repeat_nothing() {
     }
     let mut entries = 0;
     for client in clients {
-        entries += tokio::time::timeout(LIMIT, client).await.expect("nobody starves").unwrap();
+        entries += client.await.unwrap();
     }
     assert!(entries > 1000, "{entries} entries");
     for node in &nodes {

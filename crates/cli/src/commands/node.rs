@@ -109,6 +109,12 @@ Examples:
   catraca node --join 10.0.0.1:7800 --name d --listen 10.0.0.4:7800
 A node that other machines reach takes --tokens or --tls-ca as well, or --insecure.";
 
+/// Half of the cores. What a node does for a request is short; the system's part of it is longer, and so is
+/// that of clients on the same machine. More threads would mostly wake each other.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
+}
+
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let config = self.config()?;
@@ -117,7 +123,10 @@ impl Arguments {
         if let Some(files) = open_files::allow(u64::MAX) {
             tracing::debug!("at most {files} open files, and nearly as many connections");
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads())
+            .enable_all()
+            .build();
         let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
         runtime.map_err(system)?.block_on(serve(config))
     }

@@ -265,7 +265,8 @@ impl Mutation for UnwantedGrantKept {
                 ticket: Ticket::MAX,
                 request: None,
                 fence: Fence::NONE,
-                waited: None,
+                since: None,
+                at: now,
             }),
             other => other,
         }

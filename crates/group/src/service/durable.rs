@@ -122,6 +122,26 @@ pub(super) fn shown(answer: &Answer, id: HoldId) -> Option<&Item> {
     first.map(|(_, item)| item)
 }
 
+/// What whoever asked for a hold and did not get it is told, once the registry was asked whether it is there.
+fn at_last(
+    wanted: &DurableHold,
+    why: Refusal,
+    result: Result<Answer, Trouble>,
+) -> Result<DurableHold, Refusal> {
+    match result {
+        Ok(answer) => {
+            let found = shown(&answer, wanted.id);
+            let found = found.and_then(|item| decode::<DurableHold>(&item.value));
+            found.filter(|found| found.answers(wanted)).ok_or(why)
+        }
+        // It may be this very hold that was waited for: nobody knows that it is somebody else's.
+        Err(trouble) if matches!(why, Refusal::Taken | Refusal::TimedOut) => {
+            Err(Refusal::Registry(trouble.to_string()))
+        }
+        Err(_) => Err(why),
+    }
+}
+
 impl Service {
     /// Asks for a durable hold. What comes of it is told `asker` by [`Output::Durable`]. Asking again
     /// with the same owner and the same name of the request gives the same hold, at every member. If the
@@ -288,11 +308,7 @@ impl Service {
                 self.asked_again(asker, *asked, unix_millis, result, host, out);
             }
             Purpose::Last(askers, wanted, why) => {
-                let answer = result.ok();
-                let item = answer.as_ref().and_then(|answer| shown(answer, wanted.id));
-                let found = item.and_then(|item| decode::<DurableHold>(&item.value));
-                let found = found.filter(|found| found.answers(&wanted));
-                tell(&askers, &found.ok_or(why), out);
+                tell(&askers, &at_last(&wanted, why, result), out)
             }
             Purpose::Unlock(unlocking) => self.go_on_unlocking(*unlocking, result, host, out),
         }

@@ -93,8 +93,8 @@ impl Driver for Parts<'_> {
     }
 
     #[inline]
-    fn is_valid(&mut self) -> bool {
-        clock::now().0 < self.engine.valid_until.load(Ordering::Acquire)
+    fn is_valid_at(&mut self, now: Time) -> bool {
+        now.0 < self.engine.valid_until.load(Ordering::Acquire)
     }
 
     fn set_validity(&mut self, until: Time) {

@@ -64,6 +64,9 @@ impl Cell {
     /// Nobody waits for `ticket` any more. Returns who was to be woken.
     #[inline]
     pub(super) fn forget(&mut self, ticket: Ticket) -> Option<Waker> {
+        if self.parked.is_empty() {
+            return None;
+        }
         match self.parked.remove(&ticket)? {
             Parked::Waits(waker) => Some(waker),
             Parked::Refused(_) => None,

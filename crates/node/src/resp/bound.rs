@@ -37,15 +37,17 @@ impl Bound {
         Bound { engine, outbox, sessions: Vec::new(), held: BTreeMap::new(), last: 0 }
     }
 
-    /// Takes locks. Returns their id and their fences.
+    /// Takes locks, for somebody who may call itself otherwise this time. Returns their id and their
+    /// fences.
     ///
     /// If this is dropped, the connection has ended, and so does the request.
     pub(crate) async fn acquire(
         &mut self,
         asked: Acquire,
-        who: Who,
+        label: Option<String>,
+        who: &Who,
     ) -> Result<(String, Vec<u64>), Failure> {
-        let owner = self.session(who)?;
+        let owner = self.session(label.as_deref().unwrap_or(&who.label), who)?;
         self.last = self.last.wrapping_add(1);
         let (number, names) = (self.last, asked.names.clone());
         self.engine.serve(|service, parts, out| {
@@ -101,15 +103,16 @@ impl Bound {
     }
 
     /// The session of whoever asks.
-    fn session(&mut self, who: Who) -> Result<Owner, Failure> {
-        if let Some((_, owner)) = self.sessions.iter().find(|(label, _)| *label == who.label) {
+    fn session(&mut self, label: &str, who: &Who) -> Result<Owner, Failure> {
+        if let Some((_, owner)) = self.sessions.iter().find(|(known, _)| known == label) {
             return Ok(*owner);
         }
         if self.sessions.len() >= MOST_LABELS {
             let text = format!("ERR a connection gives at most {MOST_LABELS} labels");
             return Err(Failure::Said(text));
         }
-        let label = who.label.clone();
+        let label = label.to_string();
+        let who = Who { label: label.clone(), ..who.clone() };
         let opened =
             self.engine.serve(|service, parts, _| service.open(who, None, secret(), parts));
         let owner = Owner(opened.map_err(Failure::Refused)?.number);

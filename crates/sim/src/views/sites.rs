@@ -111,8 +111,8 @@ impl Driver for Collector {
         self.timers.push((timer, after));
     }
 
-    fn is_valid(&mut self) -> bool {
-        self.now < self.valid_until
+    fn is_valid_at(&mut self, now: catraca_group::Time) -> bool {
+        now < self.valid_until
     }
 
     fn set_validity(&mut self, until: catraca_group::Time) {

@@ -47,8 +47,8 @@ impl Driver for Collector {
         self.timers.push((timer, after.map(|after| self.now + after)));
     }
 
-    fn is_valid(&mut self) -> bool {
-        self.now < self.valid_until
+    fn is_valid_at(&mut self, now: Time) -> bool {
+        now < self.valid_until
     }
 
     fn set_validity(&mut self, until: Time) {

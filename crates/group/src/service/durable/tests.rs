@@ -56,8 +56,8 @@ impl Driver for Site {
         };
     }
 
-    fn is_valid(&mut self) -> bool {
-        self.now < self.valid_until
+    fn is_valid_at(&mut self, now: Time) -> bool {
+        now < self.valid_until
     }
 
     fn set_validity(&mut self, until: Time) {
@@ -78,6 +78,8 @@ enum Fate {
     /// Not carried out before somebody says so, and nobody hears of it.
     Late,
     Unreachable,
+    /// Nobody can look at holds.
+    Unseen,
     /// Nothing comes back before somebody says so.
     Held,
 }
@@ -275,7 +277,13 @@ impl Group {
     fn submit(&mut self, site: usize, number: u64, txn: Txn) {
         self.transactions += 1;
         let is_write = txn.ops.iter().any(|op| op.key().starts_with(crate::registry::HOLDS));
-        let fate = if is_write { self.fate } else { Fate::Answered };
+        let is_look = txn.ops.is_empty() && txn.page.is_some();
+        let fate = match self.fate {
+            Fate::Unseen if is_look => Fate::Unreachable,
+            Fate::Unseen => Fate::Answered,
+            fate if is_write => fate,
+            _ => Fate::Answered,
+        };
         let result = match fate {
             Fate::Answered => Ok(self.apply(&txn)),
             Fate::AnswerLost => {
@@ -286,7 +294,7 @@ impl Group {
                 self.late.push(txn);
                 Err(Trouble::Unknown("late".into()))
             }
-            Fate::Unreachable => Err(Trouble::Unreachable("cut".into())),
+            Fate::Unreachable | Fate::Unseen => Err(Trouble::Unreachable("cut".into())),
             Fate::Held => return self.held.push((site, number, txn)),
         };
         self.answer(site, number, result);
@@ -453,6 +461,24 @@ fn a_registry_that_cannot_be_reached_refuses_and_the_lock_is_free() {
     group.ask(0, 1, &["x"], "r");
     assert_eq!(group.refusal(1), "registry-unavailable");
     assert!(group.is_free(1, "x"));
+}
+
+#[test]
+fn whoever_asks_again_where_nobody_can_look_is_not_told_that_somebody_else_has_it() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let hold = group.hold(1);
+    group.fate = Fate::Unseen;
+    group.ask(1, 2, &["x"], "r");
+    group.pass(Duration::from_secs(6));
+    assert_eq!(group.refusal(2), "registry-unavailable");
+    group.fate = Fate::Answered;
+    group.ask(1, 3, &["x"], "r");
+    assert_eq!(group.hold(3), hold);
+    // Somebody else has waited in vain, and that is what it is told.
+    group.ask(2, 4, &["x"], "another");
+    group.pass(Duration::from_secs(6));
+    assert_eq!(group.refusal(4), "timed-out");
 }
 
 #[test]

@@ -92,15 +92,18 @@ impl Client {
     pub(super) async fn lock(&mut self, command: Command<'_>) -> Result<(), Failure> {
         let Asked { names, wait, ttl, permits, label } = Asked::read(command)?;
         self.identity()?.may(Role::Lock, names.iter().map(String::as_str))?;
-        let label = label.unwrap_or_else(|| self.who.label.clone());
-        let who = Who { label, ..self.who.clone() };
         let granted = match ttl {
             Some(ttl) => {
+                let label = label.unwrap_or_else(|| self.who.label.clone());
+                let who = Who { label, ..self.who.clone() };
                 let asked = Asking { names, permits, wait, ttl, who, token: Vec::new() };
                 let granted = self.shared.gateway.acquire(asked).await;
                 granted.map(|hold| (hold.id.to_string(), hold.fences)).map_err(Failure::Refused)
             }
-            None => self.bound.acquire(Acquire { names, permits, wait }, who).await,
+            None => {
+                let asked = Acquire { names, permits, wait };
+                self.bound.acquire(asked, label, &self.who).await
+            }
         };
         match granted {
             Ok((id, fences)) => {
