@@ -91,6 +91,20 @@ struct Watch {
     heard: Streaming<WatchResponse>,
 }
 
+impl Watch {
+    /// Etcd answers nothing, not even that it has heard, before it was asked for something.
+    async fn begin(channel: &Channel, first: WatchRequest) -> Result<Self> {
+        let (asked, requests) = mpsc::unbounded_channel();
+        asked.send(first)?;
+        let mut grpc = Grpc::new(channel.clone());
+        grpc.ready().await?;
+        let requests = Call::new(UnboundedReceiverStream::new(requests));
+        let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
+        let answer = grpc.streaming(requests, PathAndQuery::from_static(WATCH), codec).await?;
+        Ok(Watch { asked, heard: answer.into_inner() })
+    }
+}
+
 impl EtcdClient {
     async fn connect(address: &str, lock: &str) -> Result<Self> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
@@ -125,18 +139,15 @@ impl EtcdClient {
     }
 
     async fn wait_for_deletion(&mut self, key: Vec<u8>, start_revision: i64) -> Result<()> {
-        if self.watch.is_none() {
-            let (asked, requests) = mpsc::unbounded_channel();
-            let mut grpc = Grpc::new(self.channel.clone());
-            grpc.ready().await?;
-            let requests = Call::new(UnboundedReceiverStream::new(requests));
-            let codec = ProstCodec::<WatchRequest, WatchResponse>::default();
-            let answer = grpc.streaming(requests, PathAndQuery::from_static(WATCH), codec).await?;
-            self.watch = Some(Watch { asked, heard: answer.into_inner() });
-        }
-        let Some(watch) = &mut self.watch else { bail!("no stream") };
         let create = WatchCreate { key: key.clone(), start_revision };
-        watch.asked.send(WatchRequest { watching: Some(Watching::Create(create)) })?;
+        let create = WatchRequest { watching: Some(Watching::Create(create)) };
+        let watch = match &mut self.watch {
+            Some(watch) => {
+                watch.asked.send(create)?;
+                watch
+            }
+            none => none.insert(Watch::begin(&self.channel, create).await?),
+        };
         loop {
             let heard = watch.heard.next().await.context("etcd watches no more")??;
             let is_it = |event: &Event| {
