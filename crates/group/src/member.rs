@@ -400,6 +400,10 @@ impl Host for Parts<'_> {
         self.shard.newest_fence(key, self.hasher.hash_one(key.name), claim)
     }
 
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64)) {
+        at(self.shard, self.hasher.hash_one(key));
+    }
+
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
         at(self.shard);
     }

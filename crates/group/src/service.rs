@@ -84,6 +84,9 @@ pub trait Host: Driver {
     /// See [`Shard::newest_fence`].
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence>;
 
+    /// Shows the shard that has the instances called `key`, with the hash of that name.
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64));
+
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));
 

@@ -436,9 +436,7 @@ impl Shard {
         name: &str,
         fence: u64,
     ) -> Option<(LockIndex, Ticket, Option<RequestId>)> {
-        let mut same = self.table.iter_hash(hash).copied();
-        same.find_map(|index| {
-            let lock = &self.locks[index as usize];
+        self.named(key, hash).find_map(|(index, lock)| {
             let is_it = |hold: &&crate::lock::Hold| {
                 let covers = match &hold.asker.set {
                     Some(set) => set.names.iter().any(|one| **one == *name),
@@ -446,7 +444,7 @@ impl Shard {
                 };
                 covers && hold.fence.0 == fence
             };
-            let found = (*lock.name == *key).then(|| lock.holds().find(is_it)).flatten();
+            let found = lock.holds().find(is_it);
             found.map(|hold| (LockIndex(index), hold.ticket, hold.asker.request))
         })
     }
@@ -520,6 +518,12 @@ impl Shard {
     /// Every lock that somebody of this member has asked for, or that another member spoke of.
     pub(crate) fn locks(&self) -> impl Iterator<Item = &Lock> {
         self.indexed().map(|(_, lock)| lock)
+    }
+
+    /// The locks of this name, one for each number of permits.
+    pub(crate) fn named(&self, name: &str, hash: u64) -> impl Iterator<Item = (u32, &Lock)> {
+        let same = self.table.iter_hash(hash).map(|&index| (index, &self.locks[index as usize]));
+        same.filter(move |(_, lock)| *lock.name == *name)
     }
 
     fn indexed(&self) -> impl Iterator<Item = (u32, &Lock)> {

@@ -142,12 +142,28 @@ impl Service {
         let now = host.now();
         let node = &self.view.own().name;
         let mut page = PageBuilder::new(query);
-        host.look(&mut |shard| {
-            for lock in shard.locks().filter(|lock| lock.is_used_here()) {
+        self.look_at_locks(&query.names, host, &mut |lock| {
+            if lock.is_used_here() {
                 self.offer(lock, query, node, now, &mut page);
             }
         });
         page.finish()
+    }
+
+    /// Shows every lock of this member that may be meant. One that is named is looked up: among very many
+    /// others it would take long to be found.
+    fn look_at_locks(&self, names: &Selection, host: &mut dyn Host, at: &mut dyn FnMut(&Lock)) {
+        let Selection::Name(name) = names else {
+            return host.look(&mut |shard| shard.locks().for_each(&mut *at));
+        };
+        // The names of a namespace that knows sets are guarded together, under its pattern.
+        let pattern = &self.view.namespaces[self.view.namespace(name)].pattern;
+        let keys = [Some(name), Some(pattern).filter(|pattern| *pattern != name)];
+        for key in keys.into_iter().flatten() {
+            host.look_at(key, &mut |shard, hash| {
+                shard.named(key, hash).for_each(|(_, lock)| at(lock));
+            });
+        }
     }
 
     /// Offers every holder and waiter of a lock to a page.
@@ -317,3 +333,6 @@ impl Service {
         self.membership().into_iter().flat_map(|it| it.history()).map(past).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,6 +168,11 @@ impl Host for Parts<'_> {
         self.engine.shards.step(shard, |cell| cell.shard.newest_fence(key, hash, claim))
     }
 
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64)) {
+        let (shard, hash) = self.engine.shards.of(Key { name: key, permits: 1 });
+        self.engine.shards.step(shard, |cell| at(&cell.shard, hash));
+    }
+
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {
         for shard in self.engine.shards.all() {
             self.engine.shards.step(shard, |cell| at(&cell.shard));
