@@ -49,6 +49,7 @@ use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
 use crate::timed::TimedHold;
 use crate::view::View;
+pub use durable::Behalf;
 pub use forcing::MOST_FORCED;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Asking, Host, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Client, Timer};
 use crate::listing::{DurableLine, Line, LineKey, Page, PageBuilder, Query, Selection};
 use crate::lock::{Lock, Owner, Set};
 use crate::membership::Past;
@@ -182,7 +182,7 @@ impl Service {
                 }
                 let (name, node) = (name.to_string(), node.to_string());
                 let key = LineKey { name, permits: lock.permits, place, node, ticket };
-                let Who { label, pid, host } = self.who(asker.owner);
+                let Who { label, pid, host, .. } = self.who(asker.owner);
                 let millis = now.millis_since(since);
                 let record = asker.request.and_then(|request| self.durable_record(request));
                 let durable = record.map(|record| DurableLine {
@@ -209,14 +209,15 @@ impl Service {
         self.page_here(&Query { names, limit: u32::MAX, ..Query::default() }, host)
     }
 
-    /// What whoever has made a request calls itself; the owner of a durable hold.
-    pub fn label(&self, request: RequestId) -> Option<&str> {
+    /// Who has made a request.
+    pub fn client(&self, request: RequestId) -> Option<Client<'_>> {
         let origin = self.requests.get(&request)?.origin;
-        Some(match self.durable_record(request) {
-            Some(record) => &record.owner,
+        Some(match self.durable_client(request) {
+            Some(client) => client,
             None => {
                 let session = self.sessions.get(&origin.owner());
-                session.map_or(&self.program.label, |session| &session.who.label)
+                let who = session.map_or(&self.program, |session| &session.who);
+                Client { label: &who.label, identity: &who.identity }
             }
         })
     }

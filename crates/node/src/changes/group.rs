@@ -65,8 +65,8 @@ impl Told {
 
     pub(super) fn at(self, member: &str) -> Change {
         let Told { unix_millis, what, name, permits, fence, label } = self;
-        let member = member.to_string();
-        Change { number: 0, unix_millis, member, what, name, permits, fence, label }
+        let (number, member, identity) = (0, member.to_string(), String::new());
+        Change { number, unix_millis, member, what, name, permits, fence, label, identity }
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::{Claim, Fence};
 use catraca_group::{
-    Ask, Asked, Driver, Ending, Event, Host, Key, Outputs, PeerMessage, Place, Refusal, RequestId,
-    Run, Settled, Shard, StepMessage, Time, Timer, View,
+    Ask, Asked, Client, Driver, Ending, Event, Host, Key, Outputs, PeerMessage, Place, Refusal,
+    RequestId, Run, Settled, Shard, StepMessage, Time, Timer, View,
 };
 
 use super::{Engine, shards::Cell};
@@ -123,8 +123,8 @@ impl Driver for Parts<'_> {
         self.engine.changes.note(event);
     }
 
-    fn identify(&mut self, request: RequestId, label: &str) {
-        self.engine.changes.identify(request, label);
+    fn identify(&mut self, request: RequestId, client: Client<'_>) {
+        self.engine.changes.identify(request, client);
     }
 }
 

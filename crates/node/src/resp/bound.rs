@@ -24,8 +24,8 @@ const ID: &str = "#";
 pub(crate) struct Bound {
     engine: Arc<Engine>,
     pub(crate) outbox: Arc<Outbox>,
-    /// The sessions, by their labels.
-    sessions: Vec<(String, Owner)>,
+    /// The sessions, by whose they are: a label, and who gave it.
+    sessions: Vec<(Who, Owner)>,
     /// What is held, by the number of the request.
     held: BTreeMap<u32, (Owner, Vec<String>)>,
     last: u32,
@@ -102,19 +102,19 @@ impl Bound {
 
     /// The session of whoever asks.
     fn session(&mut self, who: Who) -> Result<Owner, Failure> {
-        if let Some((_, owner)) = self.sessions.iter().find(|(label, _)| *label == who.label) {
+        if let Some((_, owner)) = self.sessions.iter().find(|(its, _)| *its == who) {
             return Ok(*owner);
         }
         if self.sessions.len() >= MOST_LABELS {
             let text = format!("ERR a connection gives at most {MOST_LABELS} labels");
             return Err(Failure::Said(text));
         }
-        let label = who.label.clone();
+        let its = who.clone();
         let opened =
             self.engine.serve(|service, parts, _| service.open(who, None, secret(), parts));
         let owner = Owner(opened.map_err(Failure::Refused)?.number);
         self.engine.attach(owner, Arc::clone(&self.outbox));
-        self.sessions.push((label, owner));
+        self.sessions.push((its, owner));
         Ok(owner)
     }
 
