@@ -14,6 +14,8 @@ mod hold;
 mod holds;
 mod host;
 mod input;
+#[cfg(test)]
+mod limits;
 mod locks;
 mod page;
 mod presence;
