@@ -9,6 +9,7 @@
 //! What to read first: [`acquire`](Service::acquire) in `acquiring.rs`.
 
 mod acquiring;
+mod asking;
 mod crashes;
 mod durable;
 mod errands;

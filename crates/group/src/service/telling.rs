@@ -125,9 +125,9 @@ impl Service {
         for (&number, asking) in &mut self.questions {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
-                Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Timed(errand) => errand.answers.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
-                Asking::Fence(comparison) => comparison.no_answer_from(member, name),
+                Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));
