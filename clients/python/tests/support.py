@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import threading
 import time
 import unittest
 from pathlib import Path
-from typing import Callable, List, Optional
+from typing import Any, Callable, List, Optional
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 sys.path.insert(0, str(SOURCES))
@@ -42,9 +43,10 @@ def free_port() -> int:
 class Node:
     """A node alone in its group, with a RESP port."""
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self, *flags: str, **settings: Any) -> None:
+        """A node with these flags, to which a client with these settings gets in."""
         self._folder = tempfile.TemporaryDirectory()
-        self._flags = flags
+        self._flags, self._settings = flags, settings
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._listen = f"127.0.0.1:{free_port()}"
@@ -62,8 +64,10 @@ class Node:
             stderr=log,
         )
         log.close()
-        with catraca.Client(self.address, retry=GENEROUS, answer=GENEROUS) as client:
-            client.lock("ready").release()
+        settings = {"retry": GENEROUS, "answer": GENEROUS, **self._settings}
+        with catraca.Client(self.address, **settings) as client:
+            # With a time to live it outlasts the silence of a machine that is busy.
+            client.lock("ready", ttl=GENEROUS).release()
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
@@ -87,12 +91,18 @@ class Node:
 
 
 class Line:
-    """A way to a node that can be cut."""
+    """A way to a node that can be cut: by a port, or by a Unix socket."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, path: Optional[Path] = None) -> None:
         self._target = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        if path is None:
+            self._listener = socket.create_server(("127.0.0.1", 0))
+            self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        else:
+            self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._listener.bind(str(path))
+            self._listener.listen()
+            self.address = f"unix:{path}"
         self._streams: List[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -133,8 +143,50 @@ class Line:
             stream.close()
 
     def close(self) -> None:
+        try:
+            # It wakes whoever waits on it.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
         self._listener.close()
         self.cut()
+
+
+class Secure:
+    """A node that speaks TLS, and wants a token from everybody."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        folder = Path(self._folder.name)
+        self.authority = str(folder / "ca.pem")
+        catraca_says("cert", "ca", "--out", str(folder))
+        keys = ["--ca", str(folder), "--out", str(folder)]
+        catraca_says("cert", "issue", "alone", *keys, "--ip", "127.0.0.1")
+        self.token = self.add_token("ci", "--names", "ci/*", "--names", "ready")
+        self.node = Node(
+            *("--tls-cert", str(folder / "alone.pem"), "--tls-key", str(folder / "alone-key.pem")),
+            *("--tokens", str(folder / "tokens")),
+            token=self.token,
+            tls=self.context(),
+        )
+
+    def add_token(self, name: str, *flags: str) -> str:
+        tokens = str(Path(self._folder.name) / "tokens")
+        return catraca_says("token", "add", name, "--file", tokens, *flags).strip()
+
+    def context(self) -> ssl.SSLContext:
+        """What trusts the authority of the node, and nobody else."""
+        return ssl.create_default_context(cafile=self.authority)
+
+    def close(self) -> None:
+        self.node.close()
+        self._folder.cleanup()
+
+
+def catraca_says(*arguments: str) -> str:
+    """What the binary prints."""
+    ran = subprocess.run([os.environ["CATRACA"], *arguments], stdout=subprocess.PIPE, check=True)
+    return ran.stdout.decode("utf-8")
 
 
 class WithNode(unittest.TestCase):

@@ -51,7 +51,7 @@ impl Builder {
     /// Who this client is, as lists of locks show it, instead of the program's name.
     pub fn who(mut self, who: Who) -> Self {
         let cut = |text: String| text.chars().take(LONGEST_LABEL).collect();
-        self.settings.who = Who { label: cut(who.label), pid: who.pid, host: cut(who.host) };
+        self.settings.who = Who { label: cut(who.label), host: cut(who.host), ..who };
         self
     }
 
@@ -90,7 +90,7 @@ impl Client {
         let program = std::env::current_exe().ok();
         let program = program.as_ref().and_then(|program| program.file_name());
         let label = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let who = Who { label: String::new(), pid: std::process::id(), host };
+        let who = Who { pid: std::process::id(), host, ..Who::default() };
         let nodes = Nodes::at([DEFAULT_ADDRESS]);
         let settings = Settings { nodes, who: who.clone(), ttl: None, retry: RETRY };
         Builder { settings }.who(Who { label, ..who })

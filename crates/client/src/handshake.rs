@@ -9,7 +9,7 @@ use crate::system::plain;
 /// What every connection begins with, so that strangers are known at once.
 pub const MAGIC: [u8; 8] = *b"catraca\n";
 /// The version of everything that is said after the magic.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// Nothing that is said in a handshake is longer.
 const LONGEST: usize = 4096;
 

@@ -31,7 +31,7 @@ async fn a_lock_is_granted_with_its_fence_and_free_when_the_node_says_so() {
 #[tokio::test]
 async fn a_session_says_who_the_client_is() {
     let fake = Fake::listen().await;
-    let who = Who { label: "l".repeat(300), pid: 7, host: "h".to_string() };
+    let who = Who { label: "l".repeat(300), pid: 7, host: "h".to_string(), ..Who::default() };
     let opening = tokio::spawn(fake.client().who(who).connect());
     let mut peer = fake.accept(1).await;
     let ClientMessage::Open { who, ttl } = peer.hear().await else { panic!() };

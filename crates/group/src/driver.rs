@@ -99,6 +99,15 @@ pub struct Event<'a> {
     pub change: Change,
 }
 
+/// Who has made a request, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client<'a> {
+    /// What it calls itself; the owner of a durable hold.
+    pub label: &'a str,
+    /// Who it has shown to be; empty if nobody knows.
+    pub identity: &'a str,
+}
+
 /// What can happen to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -191,7 +200,7 @@ pub trait Driver {
     fn event(&mut self, _event: Event<'_>) {}
 
     /// A request is about to end, and this is who made it. Called only if somebody wants to know.
-    fn identify(&mut self, _request: RequestId, _label: &str) {}
+    fn identify(&mut self, _request: RequestId, _client: Client<'_>) {}
 }
 
 /// What somebody who waited has come to.

@@ -47,7 +47,7 @@ mod wait;
 pub use ahash::RandomState;
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
-    Change, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
+    Change, Client, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
     StepMessage, Timer,
 };
 pub use durable::{
@@ -73,7 +73,7 @@ pub use question::{Answer, PeerMessage, Question};
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
-pub use service::{Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
+pub use service::{Behalf, Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
     MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
 };

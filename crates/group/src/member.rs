@@ -11,7 +11,7 @@ use core::time::Duration;
 use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
-use crate::driver::{Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
+use crate::driver::{Client, Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
 use crate::durable::{AcquireDurable, HoldId, Unlock};
 use crate::force::Order;
 use crate::lock::Owner;
@@ -21,7 +21,7 @@ use crate::question::PeerMessage;
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Revision, Trouble, Word};
 use crate::request::{Acquire, Origin, RequestId};
-use crate::service::{Host, Output, Service};
+use crate::service::{Behalf, Host, Output, Service};
 use crate::session::{SessionId, Who};
 use crate::shard::{Ask, Asked, Held, HeldLock, Key, Shard};
 use crate::time::Time;
@@ -186,7 +186,8 @@ impl WholeMember {
             Input::Link(run, is_up) => service.link(&run, is_up, host, out),
             Input::Hear(run, message) => hear(service, &run, message, host, out),
             Input::AcquireDurable(asker, session, asked, unix_millis) => {
-                service.acquire_durable(asker, session, asked, unix_millis, host, out);
+                let behalf = Behalf { session, ..Behalf::default() };
+                service.acquire_durable(asker, behalf, asked, unix_millis, host, out);
             }
             Input::CancelDurable(asker) => service.cancel_durable(asker, host, out),
             Input::Unlock(asker, unlock) => service.unlock(asker, unlock, host, out),
@@ -359,8 +360,8 @@ impl Driver for Parts<'_> {
         self.driver.event(event);
     }
 
-    fn identify(&mut self, request: RequestId, label: &str) {
-        self.driver.identify(request, label);
+    fn identify(&mut self, request: RequestId, client: Client<'_>) {
+        self.driver.identify(request, client);
     }
 }
 
@@ -398,6 +399,10 @@ impl Host for Parts<'_> {
 
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {
         self.shard.newest_fence(key, self.hasher.hash_one(key.name), claim)
+    }
+
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64)) {
+        at(self.shard, self.hasher.hash_one(key));
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

@@ -9,6 +9,7 @@
 //! What to read first: [`acquire`](Service::acquire) in `acquiring.rs`.
 
 mod acquiring;
+mod asking;
 mod crashes;
 mod durable;
 mod errands;
@@ -49,6 +50,7 @@ use crate::shard::{Ask, Asked, Key, Shard};
 use crate::time::Time;
 use crate::timed::TimedHold;
 use crate::view::View;
+pub use durable::Behalf;
 pub use forcing::MOST_FORCED;
 pub use forgetting::USUAL_IDLE_NAMES;
 pub use telling::Health;
@@ -83,6 +85,9 @@ pub trait Host: Driver {
 
     /// See [`Shard::newest_fence`].
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence>;
+
+    /// Shows the shard that has the instances called `key`, with the hash of that name.
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64));
 
     /// Shows every shard, one after the other.
     fn look(&mut self, at: &mut dyn FnMut(&Shard));

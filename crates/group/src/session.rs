@@ -34,13 +34,16 @@ pub struct Who {
     pub pid: u32,
     /// Its machine.
     pub host: String,
+    /// Who it has shown to be, by the word of the member that it asked; empty if nobody knows.
+    pub identity: String,
 }
 
 impl Who {
     /// The same, with texts of a bounded length.
     pub fn cut(self) -> Self {
         let cut = |text: String| text.chars().take(LONGEST_LABEL).collect();
-        Who { label: cut(self.label), pid: self.pid, host: cut(self.host) }
+        let (label, host, identity) = (cut(self.label), cut(self.host), cut(self.identity));
+        Who { label, pid: self.pid, host, identity }
     }
 }
 

@@ -6,8 +6,10 @@
 
 mod crashes;
 mod creating;
+mod looking;
 mod stepping;
 mod succession;
+mod telling;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -24,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::Blocks;
 use crate::driver::{
-    Change, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
+    Change, Ending, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled, StepMessage,
 };
 use crate::histogram::Times;
 use crate::kind::{Step, Stimulus};
@@ -40,9 +42,8 @@ use crate::view::{Seating, View};
 use creating::Family;
 use stepping::Internal;
 pub use succession::{Held, HeldLock};
+use telling::{measure_hold, tell_of};
 
-/// Of callers that wait for their tickets themselves, one of so many is measured.
-const SAMPLED: u64 = 64;
 /// So many locks are measured from their leaving to the next client, at the most.
 const MOST_LEFT: usize = 1024;
 
@@ -370,98 +371,6 @@ impl Shard {
         self.tell(place, Change::Granted(fence), out);
     }
 
-    /// A client is inside that has waited until now.
-    fn measure_wait(&mut self, index: LockIndex, since: Time, now: Time) {
-        self.times.waits.add(now.since(since), 1);
-        if !self.left.is_empty()
-            && let Some(left) = self.left.remove(&index)
-        {
-            self.times.handovers.add(now.since(left), 1);
-        }
-    }
-
-    /// Tells whoever watches what happens to whoever is at `place`.
-    #[inline]
-    fn tell(&self, place: Place, change: Change, out: &mut Outputs<'_>) {
-        if out.driver.is_watched() {
-            self.tell_watchers(place, change, out);
-        }
-    }
-
-    #[cold]
-    pub(super) fn tell_watchers(&self, place: Place, change: Change, out: &mut Outputs<'_>) {
-        let lock = &self.locks[place.lock.0 as usize];
-        let held = lock.holds().find(|hold| hold.ticket == place.ticket).map(|hold| &hold.asker);
-        if let Some(asker) = held.or_else(|| lock.waiter(place.ticket)) {
-            tell_of(lock, asker, change, out);
-        }
-    }
-
-    /// Tells whoever watches that somebody leaves, or waits no more.
-    #[cold]
-    fn tell_of_end(&self, place: Place, ending: Ending, out: &mut Outputs<'_>) {
-        let lock = &self.locks[place.lock.0 as usize];
-        let change = match lock.fence_of(place.ticket) {
-            Some(fence) => ending.change(fence),
-            None => Some(Change::GivesUp),
-        };
-        if let Some(change) = change {
-            self.tell_watchers(place, change, out);
-        }
-    }
-
-    /// Whether nobody of this member holds or awaits what `key` names.
-    pub fn is_free_here(&self, key: Key<'_>, hash: u64) -> bool {
-        self.find(key, hash).is_none_or(|index| self.locks[index.0 as usize].is_free_here())
-    }
-
-    /// Whether a client of this member is inside what `key` names; of a set, inside a part of
-    /// `claim`.
-    pub fn is_held(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> bool {
-        self.lock(key, hash).is_some_and(|lock| {
-            lock.holds().any(|hold| match (claim, &hold.asker.set) {
-                // Names that share a resource exclude each other.
-                (Some(asked), Some(held)) => asked.overlaps(&held.claim),
-                _ => true,
-            })
-        })
-    }
-
-    /// Whoever holds `name` with this fence, and the request that it is a part of. `key` is the name of the
-    /// lock, or the pattern of a namespace whose names are taken in sets.
-    pub fn holder(
-        &self,
-        key: &str,
-        hash: u64,
-        name: &str,
-        fence: u64,
-    ) -> Option<(LockIndex, Ticket, Option<RequestId>)> {
-        let mut same = self.table.iter_hash(hash).copied();
-        same.find_map(|index| {
-            let lock = &self.locks[index as usize];
-            let is_it = |hold: &&crate::lock::Hold| {
-                let covers = match &hold.asker.set {
-                    Some(set) => set.names.iter().any(|one| **one == *name),
-                    None => *lock.name == *name,
-                };
-                covers && hold.fence.0 == fence
-            };
-            let found = (*lock.name == *key).then(|| lock.holds().find(is_it)).flatten();
-            found.map(|hold| (LockIndex(index), hold.ticket, hold.asker.request))
-        })
-    }
-
-    /// The newest fence that is known here of what `key` names; of a set, of those inside a part of
-    /// `claim`.
-    pub fn newest_fence(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> Option<Fence> {
-        let lock = self.lock(key, hash)?;
-        let Some(claim) = claim else { return lock.newest_fence() };
-        let overlaps = |hold: &&crate::lock::Hold| {
-            hold.asker.set.as_ref().is_some_and(|set| set.claim.overlaps(claim))
-        };
-        lock.holds().filter(overlaps).map(|hold| hold.fence).max()
-    }
-
     /// A message has come from another member. One of an earlier view is of no use any more; one of a
     /// later view is for whoever keeps it until then.
     pub fn deliver(
@@ -517,54 +426,9 @@ impl Shard {
         }
     }
 
-    /// Every lock that somebody of this member has asked for, or that another member spoke of.
-    pub(crate) fn locks(&self) -> impl Iterator<Item = &Lock> {
-        self.indexed().map(|(_, lock)| lock)
-    }
-
     fn indexed(&self) -> impl Iterator<Item = (u32, &Lock)> {
         // A place that is free has a lock without a name.
         (0..).zip(self.locks.iter()).filter(|(_, lock)| !lock.name.is_empty())
-    }
-
-    /// What has been counted.
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// How long clients have waited for its locks and held them.
-    pub fn times(&self) -> &Times {
-        &self.times
-    }
-
-    /// How many wait in its longest queue.
-    pub fn longest_queue(&self) -> u64 {
-        self.locks().map(|lock| lock.waiters().count() as u64).max().unwrap_or(0)
-    }
-
-    /// How many locks it keeps.
-    pub(crate) fn kept(&self) -> usize {
-        self.locks.len() - self.free.len()
-    }
-
-    /// How many of them nobody here uses: a new view forgets them.
-    pub(crate) fn idle(&self) -> usize {
-        self.locks().filter(|lock| !lock.is_used_here()).count()
-    }
-
-    /// How many locks it keeps, how many are held here, and how many clients wait.
-    pub fn sizes(&self) -> [u64; 3] {
-        self.locks().fold([0; 3], |[locks, held, waiting], lock| {
-            let more = [lock.holds().count() as u64, lock.waiters().count() as u64];
-            [locks + 1, held + more[0], waiting + more[1]]
-        })
-    }
-
-    /// The messages sent so far by kind, with the namespace and the algorithm.
-    pub fn messages(&self) -> impl Iterator<Item = ((usize, &str), Vec<(&'static str, u64)>)> + '_ {
-        self.families.iter().map(|Family { namespace, permits, kind, .. }| {
-            ((*namespace, self.view.algorithm(*namespace, *permits)), kind.counts())
-        })
     }
 
     pub(crate) fn lock(&self, key: Key<'_>, hash: u64) -> Option<&Lock> {
@@ -587,33 +451,6 @@ impl Shard {
         };
         self.table.find(hash, is_it).map(|&index| self.locks[index as usize].permits)
     }
-}
-
-/// Somebody leaves. Of callers that wait for their tickets themselves only some are measured: they may
-/// leave millions of times in a second, and looking at the clock would take longer than the rest.
-#[inline]
-fn measure_hold(
-    times: &mut Times,
-    counts: &Counts,
-    lock: &Lock,
-    ticket: Ticket,
-    out: &mut Outputs<'_>,
-) {
-    let Some(hold) = lock.holds().find(|hold| hold.ticket == ticket) else { return };
-    let weight = match hold.asker.request {
-        Some(_) => 1,
-        None if counts.grants.is_multiple_of(SAMPLED) => SAMPLED,
-        None => return,
-    };
-    times.holds.add(out.driver.now().since(hold.since), weight);
-}
-
-/// Tells whoever watches what happens to whoever has asked for a lock.
-fn tell_of(lock: &Lock, asker: &Asker, change: Change, out: &mut Outputs<'_>) {
-    let key = Key { name: &lock.name, permits: lock.permits };
-    let names = asker.set.as_ref().map_or(&[][..], |set| &set.names);
-    let Asker { owner, request, .. } = *asker;
-    out.driver.event(Event { key, names, owner, request, change });
 }
 
 /// Two shards are the same if their locks are; what was counted does not matter.

@@ -104,7 +104,7 @@ impl TimedCopy {
         let TimedHold { names, who, token, .. } = &self.hold;
         // Each name may be there twice, with a fence and a claim.
         let names: usize = names.iter().map(|name| 2 * name.len() + 64).sum();
-        128 + names + token.len() + 4 * (who.label.len() + who.host.len())
+        128 + names + token.len() + 4 * (who.label.len() + who.host.len() + who.identity.len())
     }
 
     /// What it holds of each instance, with the fence.

@@ -178,6 +178,30 @@ pub(crate) enum Denied {
         /// Those that it may use.
         patterns: String,
     },
+    /// Something that concerns all names, for somebody who may not use every one.
+    #[error(
+        "'{name}' administers only {patterns}: members serve every name, so this takes a token for all of them"
+    )]
+    Group {
+        /// Who.
+        name: String,
+        /// Those that it may use.
+        patterns: String,
+    },
+}
+
+impl Denied {
+    /// Who it is that may not, if that is known.
+    pub(crate) fn who(&self) -> Option<&str> {
+        match self {
+            Denied::NoToken | Denied::UnknownToken | Denied::NoMember => None,
+            Denied::Role { name, .. }
+            | Denied::Names { name, .. }
+            | Denied::Owner { name, .. }
+            | Denied::Id { name, .. }
+            | Denied::Group { name, .. } => Some(name),
+        }
+    }
 }
 
 impl Identity {
@@ -229,6 +253,25 @@ impl Identity {
         self.is_proven.then_some(self.name.as_str())
     }
 
+    /// Its name, unless it is nobody in particular; the system's word for a user of the Unix socket counts
+    /// as well as a token or a certificate.
+    pub(crate) fn known_name(&self) -> Option<&str> {
+        (self.is_proven || self.name != ANYONE).then_some(self.name.as_str())
+    }
+
+    /// Whether both have shown the same token.
+    pub(crate) fn is_same(&self, other: &Identity) -> bool {
+        match (&self.rights, &other.rights) {
+            (Source::Token(one), Source::Token(two)) => Arc::ptr_eq(one, two),
+            _ => false,
+        }
+    }
+
+    /// Whether it has shown a token.
+    pub(crate) fn is_by_token(&self) -> bool {
+        matches!(self.rights, Source::Token(_))
+    }
+
     /// Whether it may do what takes `role` to a lock of any name.
     pub(crate) fn may_everywhere(&self, role: Role) -> Result<(), Denied> {
         self.may(role, [])?;
@@ -238,6 +281,14 @@ impl Identity {
                 let patterns = listed(&rights.names);
                 Err(Denied::Id { name: self.name.clone(), patterns })
             }
+        })
+    }
+
+    /// Whether it may send members away, add them and take them out: that concerns every name.
+    pub(crate) fn may_change_group(&self) -> Result<(), Denied> {
+        self.may_everywhere(Role::Administer).map_err(|denied| match denied {
+            Denied::Id { name, patterns } => Denied::Group { name, patterns },
+            denied => denied,
         })
     }
 
@@ -354,18 +405,23 @@ impl Access {
     }
 
     /// Whether somebody may speak as another member: by a certificate of one where there are
-    /// certificates, by a token of an administrator where there are tokens.
-    pub(crate) fn admit_member(&self, token: Option<&str>, from: &Origin) -> Result<(), Denied> {
+    /// certificates, by a token of an administrator where there are tokens. Returns whose token it is.
+    pub(crate) fn admit_member(
+        &self,
+        token: Option<&str>,
+        from: &Origin,
+    ) -> Result<Option<Identity>, Denied> {
         match from {
-            Origin::Certificate(Certificate { is_member: true, .. }) => Ok(()),
+            Origin::Certificate(Certificate { is_member: true, .. }) => Ok(None),
             // No member is called by that way.
             Origin::Unix { .. } => Err(Denied::NoMember),
             _ if self.config.trusts_certificates() => Err(Denied::NoMember),
-            _ if !self.wants_proof() => Ok(()),
-            _ => match token {
-                Some(token) => self.by_token(token)?.may(Role::Administer, []),
-                None => Err(Denied::NoToken),
-            },
+            _ if !self.wants_proof() => Ok(None),
+            _ => {
+                let identity = self.by_token(token.ok_or(Denied::NoToken)?)?;
+                identity.may_change_group()?;
+                Ok(Some(identity))
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! for is counted, and the log itself says how much is missing.
 
 mod file;
+mod pace;
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,6 +19,8 @@ use catraca_group::unpack_fence;
 use serde::Serialize;
 
 use self::file::File;
+pub(crate) use self::pace::Pace;
+use self::pace::Paces;
 use crate::calendar::rfc3339;
 use crate::changes::{Change, What, unix_millis};
 use crate::config::AuditConfig;
@@ -94,7 +97,14 @@ struct Shared {
 pub(crate) struct Audit {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    /// How often somebody was denied lately.
+    pub(crate) denials: Paces,
+    /// Who has used its token lately, where it comes with every request.
+    pub(crate) tokens: Paces,
 }
+
+/// So many denials of one identity are written in a minute, and of all that have none together.
+const MOST_DENIALS: u64 = 60;
 
 impl Audit {
     /// Opens the log of a member, if the configuration asks for one.
@@ -111,7 +121,8 @@ impl Audit {
         let its = Arc::clone(&shared);
         let writer = std::thread::Builder::new().name("audit".to_string());
         let writer = Mutex::new(Some(writer.spawn(move || its.write_all(file))?));
-        Ok(Some(Audit { shared, writer }))
+        let (denials, tokens) = (Paces::new(MOST_DENIALS), Paces::new(1));
+        Ok(Some(Audit { shared, writer, denials, tokens }))
     }
 
     /// Puts a record behind all others, if there is room.
@@ -140,6 +151,7 @@ impl Audit {
             permits: Some(change.permits),
             fence: change.fence,
             who: Some(change.label.clone()),
+            identity: Some(change.identity.clone()).filter(|identity| !identity.is_empty()),
             ..Record::default()
         });
     }

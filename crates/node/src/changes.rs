@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::frame;
-use catraca_group::{Change as Happened, Event, PeerMessage, RequestId, Run};
+use catraca_group::{Change as Happened, Client, Event, PeerMessage, RequestId, Run};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -56,6 +56,21 @@ pub(crate) struct Change {
     pub(crate) fence: Option<u64>,
     /// What the client calls itself; the owner of a durable hold.
     pub(crate) label: String,
+    /// Who it has shown to be, at this member; empty if nobody knows. For the audit log alone.
+    pub(crate) identity: String,
+}
+
+/// Who has made a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct By {
+    pub(crate) label: String,
+    pub(crate) identity: String,
+}
+
+impl From<Client<'_>> for By {
+    fn from(client: Client<'_>) -> Self {
+        By { label: client.label.to_string(), identity: client.identity.to_string() }
+    }
 }
 
 /// What can happen to a lock.
@@ -106,7 +121,7 @@ enum Note {
         noted: Noted,
     },
     /// A request is about to end, and this is who made it.
-    Label(RequestId, Box<str>),
+    By(RequestId, Box<By>),
 }
 
 #[derive(Debug)]
@@ -202,8 +217,8 @@ impl Changes {
 
     /// A request is about to end, and this is who made it.
     #[cold]
-    pub(crate) fn identify(&self, request: RequestId, label: &str) {
-        self.push(Note::Label(request, label.into()));
+    pub(crate) fn identify(&self, request: RequestId, client: Client<'_>) {
+        self.push(Note::By(request, Box::new(client.into())));
     }
 
     fn push(&self, note: Note) {
@@ -429,28 +444,39 @@ async fn at(time: Option<Instant>) {
 
 /// The changes that were noted, with their clients. Numbers are given later.
 fn resolve(engine: &Engine, notes: Vec<Note>) -> Vec<Change> {
-    let mut labels: HashMap<RequestId, String> = HashMap::new();
+    let mut known: HashMap<RequestId, By> = HashMap::new();
     let mut unknown: Vec<RequestId> = Vec::new();
     for note in &notes {
         match note {
-            Note::Label(request, label) => {
-                labels.insert(*request, label.to_string());
+            Note::By(request, by) => {
+                known.insert(*request, (**by).clone());
             }
             Note::Change { noted, .. } => unknown.extend(noted.request),
         }
     }
-    unknown.retain(|request| !labels.contains_key(request));
-    engine.identify(&unknown, &mut labels);
+    unknown.retain(|request| !known.contains_key(request));
+    engine.identify(&unknown, &mut known);
     let change = |note| match note {
-        Note::Label(..) => None,
+        Note::By(..) => None,
         Note::Change { what, fence, noted } => {
             let Noted { unix_millis, name, permits, request } = noted;
-            let label = match request {
-                Some(request) => labels.get(&request).cloned().unwrap_or_default(),
-                None => PROGRAM.to_string(),
+            let By { label, identity } = match request {
+                Some(request) => known.get(&request).cloned().unwrap_or_default(),
+                None => By { label: PROGRAM.to_string(), identity: String::new() },
             };
             let (member, name) = (engine.watching().member.clone(), name.into_string());
-            Some(Change { number: 0, unix_millis, member, what, name, permits, fence, label })
+            let number = 0;
+            Some(Change {
+                number,
+                unix_millis,
+                member,
+                what,
+                name,
+                permits,
+                fence,
+                label,
+                identity,
+            })
         }
     };
     notes.into_iter().filter_map(change).collect()

@@ -25,9 +25,9 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
-    Ask, Asked, Entry, Key, Outcome, Outputs, Owner, PeerMessage, Place, Progress, Readiness,
-    Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer, Turns, View,
-    Who,
+    Ask, Asked, Ending, Entry, Key, Outcome, Outputs, Owner, PeerMessage, Place, Progress,
+    Readiness, Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer,
+    Turns, View, Who,
 };
 use catraca_registry::{Registry, Txn};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -160,7 +160,7 @@ impl Engine {
         let shape = Service::before_any_view(&settings);
         let view = Arc::new(shape.clone());
         let program =
-            Who { label: "(node)".to_string(), pid: std::process::id(), host: String::new() };
+            Who { label: "(node)".to_string(), pid: std::process::id(), ..Who::default() };
         let lease = settings.lease.ttl;
         let own = Run { name: settings.member.name.clone(), incarnation };
         let service = Service::joining(settings, incarnation, program, clock::now());
@@ -252,10 +252,13 @@ impl Engine {
     /// Whoever is at `place` is not wanted any more: it leaves, whether it waits or is inside.
     #[inline]
     pub(crate) fn release(&self, place: Place) {
+        // Whoever leaves because it was told to is not said to have wanted to.
+        let is_forced = self.is_forced(place);
+        let ending = if is_forced { Ending::Forced } else { Ending::Released };
         let mut parts = Parts::new(self);
         let mut outputs = Outputs::new(&mut parts, place.shard);
         let (is_expected, woken, old) = self.shards.step(place.shard, |cell| {
-            cell.shard.release(place, &mut outputs);
+            cell.shard.end(place, ending, &mut outputs);
             let is_expected = cell.shard.returning.is_expected(place.lock);
             (is_expected, cell.wake(&outputs.settled), cell.forget(place.ticket))
         });

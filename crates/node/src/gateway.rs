@@ -10,11 +10,12 @@ use std::time::Duration;
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
-    Status, Target, TimedHold, Unlock, Wait, Which, Who,
+    Selection, Status, Target, TimedHold, Unlock, Wait, Which, Who,
 };
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
+use crate::access::Identity;
 use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::metrics::{self, Metrics};
@@ -88,12 +89,13 @@ impl Gateway {
         self.engine.newest_fence(name, permits).await
     }
 
-    /// Asks for a durable hold.
+    /// Asks for a durable hold, on behalf of `identity`; empty if nobody knows who it is.
     pub(crate) async fn acquire_durable(
         &self,
         asked: AcquireDurable,
+        identity: &str,
     ) -> Result<DurableHold, Refusal> {
-        self.engine.acquire_durably(asked).await.map(|hold| *hold)
+        self.engine.acquire_durably(asked, identity).await.map(|hold| *hold)
     }
 
     /// Releases a durable hold, wherever it is.
@@ -108,6 +110,10 @@ impl Gateway {
 
     /// A page of who holds and who waits.
     pub(crate) async fn page(&self, query: Query) -> Result<Page, Refusal> {
+        // One lock is looked up: that takes no time, and need not wait for those who want long lists.
+        if let Selection::Name(_) = query.names {
+            return self.engine.list(query).await;
+        }
         let turn = self.listing.acquire().await.map_err(|_| Refusal::Stopped)?;
         let made = self.engine.list(query);
         // Whoever wants something else from the service goes first.
@@ -124,6 +130,16 @@ impl Gateway {
         by: &str,
     ) -> Result<Vec<ForcedHold>, Refusal> {
         self.engine.force_release(name, fences, by).await
+    }
+
+    /// Somebody was not allowed what it asked for; see [`Engine::record_denial`].
+    pub(crate) fn record_denial(&self, identity: Option<&str>, why: &str) {
+        self.engine.record_denial(identity, why);
+    }
+
+    /// Somebody shows a token with a request; see [`Engine::record_token_at_times`].
+    pub(crate) fn record_token_at_times(&self, identity: &Identity, how: &str) {
+        self.engine.record_token_at_times(identity, how);
     }
 
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].

@@ -14,6 +14,8 @@ mod hold;
 mod holds;
 mod host;
 mod input;
+#[cfg(test)]
+mod limits;
 mod locks;
 mod page;
 mod presence;
@@ -39,7 +41,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use self::problem::{Kind, Problem, Uncounted};
+use self::problem::{Denial, Kind, Problem, Uncounted};
 use self::server::Server;
 use self::state::States;
 use crate::acceptor::Acceptor;
@@ -135,6 +137,9 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     };
     if let Some(Uncounted(code)) = response.extensions().get() {
         api.gateway.metrics().reject(code);
+    }
+    if let Some(Denial { caller, why }) = response.extensions().get() {
+        api.gateway.record_denial(caller.as_deref(), why);
     }
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

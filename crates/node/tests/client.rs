@@ -169,7 +169,7 @@ async fn a_client_that_does_not_finish_is_told_before_anybody_gets_what_it_held(
 async fn long_lists_come_in_pages_and_whole() {
     let node = group(1, "naimi-trehel").await.remove(0);
     let mut client = connect(&node).await;
-    let who = Who { label: "l".repeat(10_000), pid: 1, host: "h".repeat(10_000) };
+    let who = Who { label: "l".repeat(10_000), pid: 1, host: "h".repeat(10_000), ..Who::default() };
     client.open_session(who, TTL).await.unwrap();
     for request in 0..2000 {
         ask(&mut client, request, &[&format!("{request:0>250}")], Wait::Forever).await;

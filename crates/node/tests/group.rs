@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use catraca_node::{Node, Refusal};
+use catraca_node::{Node, Refusal, Time};
 use support::group;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -119,6 +119,33 @@ async fn a_stopped_node_tells_its_guards() {
     assert!(lost.is_err(), "it is not lost");
     node.stop().await;
     tokio::time::timeout(LIMIT, guard.lost()).await.unwrap();
+}
+
+#[tokio::test]
+async fn guards_of_a_node_that_stops_are_lost_before_anybody_else_is_let_in() {
+    let (listeners, addresses) = support::listeners(2).await;
+    let mut configs = support::configs(&addresses, "naimi-trehel");
+    configs[1].drain = Duration::ZERO;
+    let mut nodes = support::group_of(configs, listeners).await;
+    let stopped = nodes.remove(1);
+    let guard = stopped.lock("x").await.unwrap();
+    assert!(guard.valid_until() > Time(0));
+    let mut next = Box::pin(nodes[0].lock("x").into_future());
+    let stopping = stopped.stop();
+    tokio::pin!(stopping);
+    let granted = async {
+        loop {
+            tokio::select! {
+                biased;
+                granted = &mut next => return granted.unwrap(),
+                () = &mut stopping => return next.await.unwrap(),
+            }
+        }
+    };
+    let granted = tokio::time::timeout(LIMIT, granted).await.expect("the other one is let in");
+    assert!(granted.fence() > guard.fence());
+    assert_eq!(guard.valid_until(), Time(0), "it knows already");
+    guard.lost().await;
 }
 
 #[tokio::test]

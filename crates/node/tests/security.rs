@@ -16,7 +16,8 @@ use catraca_client::{
     Client, ClientError, Connection, Credentials, Nodes, Query, Refusal, Target, Unlock, Wait, Who,
 };
 use catraca_node::{
-    Config, LinkStatus, Memory, Node, RegistryPlace, Role, SecurityConfig, StartError, TokenFile,
+    Config, LinkStatus, Memory, Node, Readiness, RegistryPlace, Role, SecurityConfig, StartError,
+    TokenFile,
 };
 use pki::{Authority, Kind, credentials};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -129,6 +130,25 @@ async fn without_a_token_nobody_gets_in_and_with_one_by_its_role_and_names() {
     };
     assert_eq!(names(client.page(query.clone()).await.unwrap()), ["ci/build"]);
     assert_eq!(names(other.page(query).await.unwrap()), ["ci/build", "prod/deploy"]);
+}
+
+#[tokio::test]
+async fn whoever_administers_some_names_does_not_change_the_group() {
+    let tokens = Tokens::new();
+    let some = tokens.add("some", Role::Administer, &["ci/*"]);
+    let all = tokens.add("all", Role::Administer, &[]);
+    let node = alone(tokens.security()).await;
+    let mut some = open(&node, &some).await.unwrap();
+    denied(some.kick("alone", "me").await, "administers only 'ci/*'");
+    denied(some.leave().await, "administers only 'ci/*'");
+    denied(some.change_roster(RosterChange::Remove("x".into())).await, "administers only 'ci/*'");
+    assert_eq!(node.status().readiness, Readiness::Ready, "it goes on");
+    // What is its own it may do.
+    let nobody = some.force_release("ci/x", &[], "me").await.unwrap_err();
+    assert!(matches!(nobody, ClientError::Refused(Refusal::NoSuchHold(_))), "{nobody}");
+    let mut all = open(&node, &all).await.unwrap();
+    assert_eq!(all.leave().await.unwrap(), Ok(()));
+    tokio::time::timeout(GENEROUS, node.left()).await.expect("it leaves");
 }
 
 #[tokio::test]

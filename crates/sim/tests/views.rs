@@ -207,7 +207,8 @@ fn every_broken_rule_is_caught() {
             ["confirmed-unwritten", "blind-hold", "holds-forgotten"].contains(&mutant.name);
         let usual = Setup::new("naimi-trehel", 3);
         let durable = if has_durable_holds { 3 } else { 0 };
-        let setup = Setup { mutant: Some(mutant.name), durable, ..usual };
+        let forces = if mutant.name == "forced-at-once" { 40 } else { 0 };
+        let setup = Setup { mutant: Some(mutant.name), durable, forces, ..usual };
         assert!(is_caught(&setup, 0..3000).is_some(), "{} is not caught", mutant.name);
     }
 }

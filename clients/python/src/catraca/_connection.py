@@ -19,10 +19,8 @@ class Connection:
         self._parser = Parser()
         try:
             self._socket = _open(settings, place, limit)
-        except ssl.SSLCertVerificationError as error:
-            raise CatracaError(f"{place.host}: {error}") from error
         except OSError as error:
-            raise Unavailable(f"{place.path or f'{place.host}:{place.port}'}: {error}") from error
+            raise place.failure(error) from error
         self.is_open = True
         if settings.token is not None:
             try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 import time
 from dataclasses import dataclass
-from typing import Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple, Union
 
 from ._resp import Reply, Word
-from .errors import ProtocolError, Refused
+from .errors import CatracaError, LockLost, LockTimeout, ProtocolError, Refused, Unavailable
 
 Addresses = Union[str, Iterable[str]]
 Tls = Union[bool, ssl.SSLContext]
@@ -27,6 +27,8 @@ SILENCE = 4.0
 DRIFT = 0.02
 #: The longest time to wait that a node takes, in seconds.
 LONGEST_WAIT = 86_400.0
+#: So many connections that nobody uses are kept.
+MOST_IDLE = 16
 #: Words that stand for options behind the first name.
 OPTIONS = ("WAIT", "TTL", "PERMITS", "LABEL")
 
@@ -58,6 +60,15 @@ class Place:
             raise ValueError(f"'{text}' is not an address: say HOST:PORT or unix:PATH")
         return cls(host=host.strip("[]"), port=int(port))
 
+    def __str__(self) -> str:
+        return self.path or f"{self.host}:{self.port}"
+
+    def failure(self, error: Exception) -> CatracaError:
+        """What it means that there is no connection."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return CatracaError(f"{self.host}: {error}")
+        return Unavailable(f"{self}: {error or 'no connection in time'}")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -88,6 +99,58 @@ class Settings:
         context = ssl.create_default_context() if tls is True else (tls or None)
         places = tuple(Place.parse(address) for address in listed)
         return cls(places, token, context, label, answer, retry)
+
+    def request(
+        self, names: Sequence[str], permits: int, ttl: Optional[float], label: Optional[str]
+    ) -> "Request":
+        """What is asked for, with the client's own label if there is no other."""
+        return Request.of(names, permits, ttl, self.label if label is None else label)
+
+
+class Turns:
+    """In which order places are tried: beginning with the last one that was good."""
+
+    def __init__(self, places: Tuple[Place, ...]) -> None:
+        self._places, self._first = places, 0
+
+    def __iter__(self) -> Iterator[Tuple[int, Place, bool]]:
+        """Each place, with its number and whether it is the last one."""
+        count = len(self._places)
+        for turn in range(count):
+            number = (self._first + turn) % count
+            yield number, self._places[number], turn + 1 == count
+
+    def is_good(self, number: int) -> None:
+        """A node was reached there."""
+        self._first = number
+
+    def is_bad(self) -> None:
+        """Something went wrong there: the next try begins at the next one."""
+        self._first = (self._first + 1) % len(self._places)
+
+
+class Tries:
+    """For how long a request is made again that finds no node."""
+
+    def __init__(self, settings: Settings, timeout: Optional[float]) -> None:
+        self._settings = settings
+        self._deadline = deadline_of(timeout)
+        self._failing: Optional[float] = None
+
+    def wait(self) -> Tuple[Optional[float], Optional[float]]:
+        """How long a node may let the request wait, and when to give the node up."""
+        wait = left(self._deadline)
+        return wait, None if wait is None else wait + self._settings.answer
+
+    def is_over(self) -> bool:
+        """It has failed once more. Whether that was the last time."""
+        # A connection that had worked may be old: whatever is wrong is new.
+        since = now() if self._failing is None else self._failing
+        self._failing = since
+        until = since + self._settings.retry
+        if self._deadline is not None:
+            until = min(until, max(self._deadline, since))
+        return now() >= until
 
 
 @dataclass(frozen=True)
@@ -125,6 +188,11 @@ class Request:
         if self.label is not None:
             words += ["LABEL", self.label]
         return words
+
+
+    def not_granted(self, timeout: Optional[float]) -> LockTimeout:
+        """It was waited for in vain."""
+        return LockTimeout(f"{', '.join(self.names)}: not granted within {timeout} seconds")
 
 
 def millis(seconds: float) -> int:
@@ -183,6 +251,100 @@ class Lease:
     def valid_until(self) -> float:
         """Until then nobody else can hold it."""
         return self._sent + self._lasts
+
+
+class Flag(Protocol):
+    """An event of a thread, or of asyncio."""
+
+    def is_set(self) -> bool: ...
+
+
+class Held:
+    """What locks of both kinds know of themselves."""
+
+    #: Is set when it is lost.
+    lost: Flag
+
+    def __init__(self, request: Request, grant: Grant, sent: float) -> None:
+        self._lease = Lease(request.ttl, sent)
+        self._is_released = False
+        #: What the node calls it.
+        self.id: str = grant.id
+        #: The names, in the order of asking.
+        self.names: Tuple[str, ...] = request.names
+        #: One fence for each name. Those of a lock grow from one holder to the next.
+        self.fences: Tuple[int, ...] = grant.fences
+        #: Its time to live in seconds, if it has one.
+        self.ttl: Optional[float] = request.ttl
+        #: Why it is lost, if it is.
+        self.reason: Optional[str] = None
+
+    @property
+    def name(self) -> str:
+        """The name; the first one, if these are several."""
+        return self.names[0]
+
+    @property
+    def fence(self) -> int:
+        """The fence; of the first one, if these are several."""
+        return self.fences[0]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held for certain. Look at this right before what must not be done without it."""
+        return not (self._is_released or self.lost.is_set()) and now() < self._lease.valid_until
+
+    def check(self) -> None:
+        """Raises :class:`LockLost` if it is not held for certain."""
+        if not self.is_held:
+            raise LockLost(f"{self.name}: {self.reason or 'it is not held'}")
+
+    def _is_to_be_released(self) -> bool:
+        """Whether there is something to release. Raises :class:`LockLost` if it was lost before."""
+        if self._is_released:
+            return False
+        self._is_released = True
+        if self.lost.is_set():
+            raise LockLost(f"{self.name}: {self.reason}")
+        return True
+
+    def _release_again(self, error: Unavailable) -> None:
+        """Nobody has said that it is released. Raises :class:`LockLost` if there is no use in asking again."""
+        # A lock of a connection ended with it.
+        if not self._lease.is_timed or now() >= self._lease.valid_until:
+            raise LockLost(f"{self.name}: {error}") from error
+
+    def _released(self, reply: Reply) -> None:
+        """The node has answered."""
+        if not answered_one(reply):
+            raise LockLost(f"{self.name}: the node knows nothing of it any more")
+
+    def _renewal(self, is_connected: bool) -> List[Word]:
+        """How to tell the node that this side is there, and to learn that it is."""
+        if self.ttl is not None:
+            return ["CATRACA.RENEW", self.id, millis(self.ttl)]
+        if not is_connected:
+            raise Unavailable("the connection has ended, and the lock with it")
+        return ["PING"]
+
+    def _renewal_limit(self, sent: float, answer: float) -> float:
+        """For how long a renewal that is sent now may take."""
+        return max(min(answer, self._lease.lost_at - sent), 0.001)
+
+    def _renewed(self, reply: Reply, sent: float) -> None:
+        """The node has answered a renewal that was sent then."""
+        if self.ttl is not None and not answered_one(reply):
+            raise LockLost("its time to live was over")
+        self._lease.renewed(sent)
+
+    def _is_lost_by(self, error: CatracaError) -> bool:
+        """Whether it is given up because of what a renewal came to."""
+        may_go_on = isinstance(error, Unavailable) and self._lease.is_timed
+        return not may_go_on or now() >= self._lease.lost_at
+
+    def __repr__(self) -> str:
+        kind = type(self)
+        return f"<{kind.__module__}.{kind.__name__} {', '.join(self.names)} fence={self.fence}>"
 
 
 def answered_one(reply: Reply) -> bool:

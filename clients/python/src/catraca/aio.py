@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import deque
 from types import TracebackType
 from typing import (
@@ -31,28 +30,25 @@ from typing import (
 from ._connection import prepare
 from ._hold import (
     ANSWER,
+    MOST_IDLE,
     PAUSE,
     RETRY,
     Addresses,
     Grant,
-    Lease,
+    Held,
     Place,
     Request,
     Settings,
     Tls,
+    Tries,
+    Turns,
     answered_one,
-    deadline_of,
-    left,
-    millis,
     now,
 )
 from ._resp import Parser, Reply, ServerError, Word, encode
-from .errors import CatracaError, LockLost, LockTimeout, ProtocolError, Unavailable
+from .errors import CatracaError, ProtocolError, Unavailable
 
 __all__ = ["Acquiring", "Client", "Lock"]
-
-#: So many connections that nobody uses are kept.
-MOST_IDLE = 16
 
 
 class _Connection:
@@ -70,11 +66,8 @@ class _Connection:
         try:
             opening = cls._streams(settings, place)
             reader, writer = await asyncio.wait_for(opening, settings.answer)
-        except ssl.SSLCertVerificationError as error:
-            raise CatracaError(f"{place.host}: {error}") from error
         except (OSError, asyncio.TimeoutError) as error:
-            where = place.path or f"{place.host}:{place.port}"
-            raise Unavailable(f"{where}: {error or 'no connection in time'}") from error
+            raise place.failure(error) from error
         connection = cls(reader, writer)
         if settings.token is not None:
             try:
@@ -202,7 +195,7 @@ class Client:
         self._idle: List[_Connection] = []
         self._used: Set[_Connection] = set()
         self._locks: Set[Lock] = set()
-        self._place = 0
+        self._turns = Turns(self._settings.places)
         self._is_closed = False
 
     def lock(
@@ -223,7 +216,7 @@ class Client:
         self, name: str, *, ttl: Optional[float] = None, label: Optional[str] = None
     ) -> Optional[Lock]:
         """Takes a lock if nobody holds it; otherwise None."""
-        return await self._acquire(Request.of([name], 1, ttl, self._label(label)), 0)
+        return await self._acquire(self._settings.request([name], 1, ttl, label), 0)
 
     def lock_all(
         self,
@@ -273,9 +266,6 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _label(self, label: Optional[str]) -> Optional[str]:
-        return self._settings.label if label is None else label
-
     def _acquiring(
         self,
         names: List[str],
@@ -284,32 +274,29 @@ class Client:
         ttl: Optional[float],
         label: Optional[str],
     ) -> Acquiring:
-        request = Request.of(names, permits, ttl, self._label(label))
+        request = self._settings.request(names, permits, ttl, label)
 
         async def begin() -> Lock:
             lock = await self._acquire(request, timeout)
             if lock is None:
-                names = ", ".join(request.names)
-                raise LockTimeout(f"{names}: not granted within {timeout} seconds")
+                raise request.not_granted(timeout)
             return lock
 
         return Acquiring(begin)
 
     async def _acquire(self, request: Request, timeout: Optional[float]) -> Optional[Lock]:
-        deadline = deadline_of(timeout)
-        failing: Optional[float] = None
+        tries = Tries(self._settings, timeout)
         while True:
             connection: Optional[_Connection] = None
             try:
                 connection = await self._connection()
-                wait, sent = left(deadline), now()
-                limit = None if wait is None else wait + self._settings.answer
+                (wait, limit), sent = tries.wait(), now()
                 reply = await connection.call(request.words(wait), limit)
                 grant = None if reply is None else Grant.of(reply, request)
             except Unavailable:
                 if connection is not None:
                     self._discard(connection)
-                failing = await self._again(failing, deadline)
+                await self._pause(tries)
                 continue
             except BaseException as error:
                 # A refusal leaves the connection as it was. Otherwise what was granted, if anything was,
@@ -323,16 +310,11 @@ class Client:
                 return None
             return Lock(self, connection, request, grant, sent)
 
-    async def _again(self, failing: Optional[float], deadline: Optional[float]) -> float:
+    async def _pause(self, tries: Tries) -> None:
         """Waits a little before the next try. Raises what is being handled if there is none."""
-        since = now() if failing is None else failing
-        until = since + self._settings.retry
-        if deadline is not None:
-            until = min(until, max(deadline, since))
-        if now() >= until or self._is_closed:
+        if tries.is_over() or self._is_closed:
             raise
         await asyncio.sleep(PAUSE)
-        return since
 
     async def _connection(self) -> _Connection:
         """A connection that nobody uses."""
@@ -349,16 +331,14 @@ class Client:
 
     async def _connect(self) -> _Connection:
         """To the first node that can be reached, beginning with the last one that could."""
-        places = self._settings.places
-        for turn in range(len(places)):
-            number = (self._place + turn) % len(places)
+        for number, place, is_last in self._turns:
             try:
-                connection = await _Connection.open(self._settings, places[number])
+                connection = await _Connection.open(self._settings, place)
             except Unavailable:
-                if turn + 1 == len(places):
+                if is_last:
                     raise
                 continue
-            self._place = number
+            self._turns.is_good(number)
             return connection
         raise Unavailable("no address")
 
@@ -371,14 +351,18 @@ class Client:
             connection.close()
 
     def _discard(self, connection: _Connection) -> None:
-        # The next try begins at the next node.
-        self._place = (self._place + 1) % len(self._settings.places)
+        self._turns.is_bad()
         self._used.discard(connection)
         connection.close()
 
 
-class Lock:
+class Lock(Held):
     """Locks that are held, until they are released or lost. Leaving `async with` releases them."""
+
+    #: Is set when it is lost.
+    lost: asyncio.Event
+    #: The keeper has asked the node something.
+    _is_asking = False
 
     def __init__(
         self,
@@ -388,44 +372,12 @@ class Lock:
         grant: Grant,
         sent: float,
     ) -> None:
+        super().__init__(request, grant, sent)
         self._client, self._connection = client, connection
-        self._lease = Lease(request.ttl, sent)
         self._callbacks: List[Callable[[Lock], None]] = []
-        self._is_released = False
-        #: What the node calls it.
-        self.id: str = grant.id
-        #: The names, in the order of asking.
-        self.names: Tuple[str, ...] = request.names
-        #: One fence for each name. Those of a lock grow from one holder to the next.
-        self.fences: Tuple[int, ...] = grant.fences
-        #: Its time to live in seconds, if it has one.
-        self.ttl: Optional[float] = request.ttl
-        #: Is set when it is lost.
         self.lost = asyncio.Event()
-        #: Why it is lost, if it is.
-        self.reason: Optional[str] = None
         client._locks.add(self)
         self._keeper = asyncio.ensure_future(self._keep())
-
-    @property
-    def name(self) -> str:
-        """The name; the first one, if these are several."""
-        return self.names[0]
-
-    @property
-    def fence(self) -> int:
-        """The fence; of the first one, if these are several."""
-        return self.fences[0]
-
-    @property
-    def is_held(self) -> bool:
-        """Whether it is held for certain. Look at this right before what must not be done without it."""
-        return not (self._is_released or self.lost.is_set()) and now() < self._lease.valid_until
-
-    def check(self) -> None:
-        """Raises :class:`LockLost` if it is not held for certain."""
-        if not self.is_held:
-            raise LockLost(f"{self.name}: {self.reason or 'it is not held'}")
 
     def on_lost(self, callback: Callable[[Lock], None]) -> None:
         """Calls this when it is lost; at once if it is."""
@@ -439,12 +391,8 @@ class Lock:
 
         It is released even if whoever waits for this is cancelled.
         """
-        if self._is_released:
-            return
-        self._is_released = True
-        if self.lost.is_set():
-            raise LockLost(f"{self.name}: {self.reason}")
-        await asyncio.shield(asyncio.ensure_future(self._release()))
+        if self._is_to_be_released():
+            await asyncio.shield(asyncio.ensure_future(self._release()))
 
     async def __aenter__(self) -> Lock:
         return self
@@ -473,14 +421,10 @@ class Lock:
                     words: List[Word] = ["CATRACA.UNLOCK", self.id]
                     reply = await self._connection.call(words, self._client._settings.answer)
                 except Unavailable as error:
-                    # A lock of a connection ended with it.
-                    if not self._lease.is_timed or now() >= self._lease.valid_until:
-                        raise LockLost(f"{self.name}: {error}") from error
+                    self._release_again(error)
                     await asyncio.sleep(PAUSE)
                     continue
-                if not answered_one(reply):
-                    raise LockLost(f"{self.name}: the node knows nothing of it any more")
-                return
+                return self._released(reply)
         finally:
             self._client._give_back(self._connection)
 
@@ -488,9 +432,6 @@ class Lock:
         if self._is_asking:
             await asyncio.wait([self._keeper])
         self._keeper.cancel()
-
-    #: The keeper has asked the node something.
-    _is_asking = False
 
     async def _ensure_open(self) -> None:
         """A lock with a time to live goes on over a new connection."""
@@ -511,31 +452,19 @@ class Lock:
             self._is_asking = True
             try:
                 await self._renew()
-            except Unavailable as error:
-                if not self._lease.is_timed or now() >= self._lease.lost_at:
-                    self._lose(str(error))
-                    return
-                await asyncio.sleep(PAUSE)
             except CatracaError as error:
-                self._lose(str(error))
-                return
+                if self._is_lost_by(error):
+                    return self._lose(str(error))
+                await asyncio.sleep(PAUSE)
             finally:
                 self._is_asking = False
 
     async def _renew(self) -> None:
-        """Tells the node that this side is there, and learns that it is."""
-        if not self._lease.is_timed and self._connection.ended.is_set():
-            raise Unavailable("the connection has ended, and the lock with it")
+        words = self._renewal(not self._connection.ended.is_set())
         await self._ensure_open()
         sent = now()
-        limit = max(min(self._client._settings.answer, self._lease.lost_at - sent), 0.001)
-        if self.ttl is None:
-            await self._connection.call(["PING"], limit)
-        else:
-            words: List[Word] = ["CATRACA.RENEW", self.id, millis(self.ttl)]
-            if not answered_one(await self._connection.call(words, limit)):
-                raise LockLost("its time to live was over")
-        self._lease.renewed(sent)
+        limit = self._renewal_limit(sent, self._client._settings.answer)
+        self._renewed(await self._connection.call(words, limit), sent)
 
     def _lose(self, why: str) -> None:
         if self._is_released or self.lost.is_set():
@@ -549,6 +478,3 @@ class Lock:
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
-
-    def __repr__(self) -> str:
-        return f"<catraca.aio.Lock {', '.join(self.names)} fence={self.fence}>"

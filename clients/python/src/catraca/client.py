@@ -5,30 +5,27 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
-from typing import Callable, List, Optional, Sequence, Tuple, Type
+from typing import Callable, List, Optional, Sequence, Type
 
 from ._connection import Connection
 from ._hold import (
     ANSWER,
+    MOST_IDLE,
     PAUSE,
     RETRY,
     Addresses,
     Grant,
-    Lease,
+    Held,
     Request,
     Settings,
     Tls,
+    Tries,
+    Turns,
     answered_one,
-    deadline_of,
-    left,
-    millis,
     now,
 )
 from ._resp import Reply, Word
-from .errors import CatracaError, LockLost, LockTimeout, ProtocolError, Unavailable
-
-#: So many connections that nobody uses are kept.
-MOST_IDLE = 16
+from .errors import CatracaError, ProtocolError, Unavailable
 
 
 class Client:
@@ -54,7 +51,7 @@ class Client:
         self._mutex = threading.Lock()
         self._idle: List[Channel] = []
         self._used: List[Channel] = []
-        self._place = 0
+        self._turns = Turns(self._settings.places)
         self._is_closed = False
 
     def lock(
@@ -71,13 +68,13 @@ class Client:
         ends. With `ttl`, in seconds, it survives a connection that breaks, and is renewed in the background;
         if this process ends without releasing it, it is free when that time is over.
         """
-        return self._wait(Request.of([name], 1, ttl, self._label(label)), timeout)
+        return self._wait(self._settings.request([name], 1, ttl, label), timeout)
 
     def try_lock(
         self, name: str, *, ttl: Optional[float] = None, label: Optional[str] = None
     ) -> Optional[Lock]:
         """Takes a lock if nobody holds it; otherwise None."""
-        return self._acquire(Request.of([name], 1, ttl, self._label(label)), 0)
+        return self._acquire(self._settings.request([name], 1, ttl, label), 0)
 
     def lock_all(
         self,
@@ -88,7 +85,7 @@ class Client:
         label: Optional[str] = None,
     ) -> Lock:
         """Takes several locks: all of them are held, or none. Nobody waits in a circle."""
-        return self._wait(Request.of(list(names), 1, ttl, self._label(label)), timeout)
+        return self._wait(self._settings.request(list(names), 1, ttl, label), timeout)
 
     def semaphore(
         self,
@@ -100,7 +97,7 @@ class Client:
         label: Optional[str] = None,
     ) -> Lock:
         """Takes a place in a semaphore that lets `permits` in. All who use it say the same number."""
-        return self._wait(Request.of([name], permits, ttl, self._label(label)), timeout)
+        return self._wait(self._settings.request([name], permits, ttl, label), timeout)
 
     def check(self, name: str, fence: int) -> bool:
         """Whether the lock is held with this fence now: what a resource asks before it obeys a holder."""
@@ -121,27 +118,22 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _label(self, label: Optional[str]) -> Optional[str]:
-        return self._settings.label if label is None else label
-
     def _wait(self, request: Request, timeout: Optional[float]) -> Lock:
         lock = self._acquire(request, timeout)
         if lock is None:
-            raise LockTimeout(f"{', '.join(request.names)}: not granted within {timeout} seconds")
+            raise request.not_granted(timeout)
         return lock
 
     def _acquire(self, request: Request, timeout: Optional[float]) -> Optional[Lock]:
-        deadline = deadline_of(timeout)
-        failing: Optional[float] = None
+        tries = Tries(self._settings, timeout)
         while True:
             try:
                 channel = self._channel()
             except Unavailable:
-                failing = self._again(failing, deadline)
+                self._pause(tries)
                 continue
             try:
-                wait, sent = left(deadline), now()
-                limit = None if wait is None else wait + self._settings.answer
+                (wait, limit), sent = tries.wait(), now()
                 reply = channel.call(request.words(wait), limit)
                 grant = None if reply is None else Grant.of(reply, request)
             except ProtocolError:
@@ -150,8 +142,7 @@ class Client:
                 raise
             except Unavailable:
                 self._discard(channel)
-                # A connection that had worked may be old: whatever is wrong is new.
-                failing = self._again(failing, deadline)
+                self._pause(tries)
                 continue
             except CatracaError:
                 self._give_back(channel)
@@ -164,16 +155,11 @@ class Client:
                 return None
             return channel.hold(request, grant, sent)
 
-    def _again(self, failing: Optional[float], deadline: Optional[float]) -> float:
+    def _pause(self, tries: Tries) -> None:
         """Waits a little before the next try. Raises what is being handled if there is none."""
-        since = now() if failing is None else failing
-        until = since + self._settings.retry
-        if deadline is not None:
-            until = min(until, max(deadline, since))
-        if now() >= until or self._is_closed:
+        if tries.is_over() or self._is_closed:
             raise
         time.sleep(PAUSE)
-        return since
 
     def _call(self, words: List[Word]) -> Reply:
         channel = self._channel()
@@ -206,16 +192,14 @@ class Client:
 
     def _connect(self) -> Connection:
         """To the first node that can be reached, beginning with the last one that could."""
-        places = self._settings.places
-        for turn in range(len(places)):
-            number = (self._place + turn) % len(places)
+        for number, place, is_last in self._turns:
             try:
-                connection = Connection(self._settings, places[number], self._settings.answer)
+                connection = Connection(self._settings, place, self._settings.answer)
             except Unavailable:
-                if turn + 1 == len(places):
+                if is_last:
                     raise
                 continue
-            self._place = number
+            self._turns.is_good(number)
             return connection
         raise Unavailable("no address")
 
@@ -229,8 +213,7 @@ class Client:
         channel.close()
 
     def _discard(self, channel: Channel) -> None:
-        # The next try begins at the next node.
-        self._place = (self._place + 1) % len(self._settings.places)
+        self._turns.is_bad()
         with self._mutex:
             if channel in self._used:
                 self._used.remove(channel)
@@ -264,7 +247,7 @@ class Channel:
 
     def hold(self, request: Request, grant: Grant, sent: float) -> Lock:
         """From now on it keeps this."""
-        lock = Lock(self, request, grant, Lease(request.ttl, sent))
+        lock = Lock(self, request, grant, sent)
         with self._changed:
             self._lock = lock
             self._changed.notify()
@@ -300,14 +283,10 @@ class Channel:
                     self._ensure_open(lock)
                     reply = self._connection.call(["CATRACA.UNLOCK", lock.id], self._answer)
             except Unavailable as error:
-                # A lock of a connection ended with it.
-                if not lock._lease.is_timed or now() >= lock._lease.valid_until:
-                    raise LockLost(f"{lock.name}: {error}") from error
+                lock._release_again(error)
                 time.sleep(PAUSE)
                 continue
-            if not answered_one(reply):
-                raise LockLost(f"{lock.name}: the node knows nothing of it any more")
-            return
+            return lock._released(reply)
 
     @property
     def _answer(self) -> float:
@@ -344,27 +323,16 @@ class Channel:
                 if has_come and not self._connection.has_ended():
                     return
                 self._renew(lock)
-        except Unavailable as error:
-            if not lease.is_timed or now() >= lease.lost_at:
-                self._lose(lock, str(error))
         except CatracaError as error:
-            self._lose(lock, str(error))
+            if lock._is_lost_by(error):
+                self._lose(lock, str(error))
 
     def _renew(self, lock: Lock) -> None:
-        """Tells the node that this side is there, and learns that it is."""
-        lease = lock._lease
-        if not lease.is_timed and not self._connection.is_open:
-            raise Unavailable("the connection has ended, and the lock with it")
+        words = lock._renewal(self._connection.is_open)
         self._ensure_open(lock)
         sent = now()
-        limit = max(min(self._answer, lease.lost_at - sent), 0.001)
-        if lock.ttl is None:
-            self._connection.call(["PING"], limit)
-        elif not answered_one(
-            self._connection.call(["CATRACA.RENEW", lock.id, millis(lock.ttl)], limit)
-        ):
-            raise LockLost("its time to live was over")
-        lease.renewed(sent)
+        limit = lock._renewal_limit(sent, self._answer)
+        lock._renewed(self._connection.call(words, limit), sent)
 
     def _lose(self, lock: Lock, why: str) -> None:
         with self._changed:
@@ -375,47 +343,18 @@ class Channel:
         lock._lose(why)
 
 
-class Lock:
+class Lock(Held):
     """Locks that are held, until they are released or lost. Leaving a `with` block releases them."""
 
-    def __init__(self, channel: Channel, request: Request, grant: Grant, lease: Lease) -> None:
+    #: Is set when it is lost.
+    lost: threading.Event
+
+    def __init__(self, channel: Channel, request: Request, grant: Grant, sent: float) -> None:
+        super().__init__(request, grant, sent)
         self._channel = channel
-        self._lease = lease
         self._mutex = threading.Lock()
         self._callbacks: List[Callable[[Lock], None]] = []
-        self._is_released = False
-        #: What the node calls it.
-        self.id: str = grant.id
-        #: The names, in the order of asking.
-        self.names: Tuple[str, ...] = request.names
-        #: One fence for each name. Those of a lock grow from one holder to the next.
-        self.fences: Tuple[int, ...] = grant.fences
-        #: Its time to live in seconds, if it has one.
-        self.ttl: Optional[float] = request.ttl
-        #: Is set when it is lost.
         self.lost = threading.Event()
-        #: Why it is lost, if it is.
-        self.reason: Optional[str] = None
-
-    @property
-    def name(self) -> str:
-        """The name; the first one, if these are several."""
-        return self.names[0]
-
-    @property
-    def fence(self) -> int:
-        """The fence; of the first one, if these are several."""
-        return self.fences[0]
-
-    @property
-    def is_held(self) -> bool:
-        """Whether it is held for certain. Look at this right before what must not be done without it."""
-        return not (self._is_released or self.lost.is_set()) and now() < self._lease.valid_until
-
-    def check(self) -> None:
-        """Raises :class:`LockLost` if it is not held for certain."""
-        if not self.is_held:
-            raise LockLost(f"{self.name}: {self.reason or 'it is not held'}")
 
     def on_lost(self, callback: Callable[[Lock], None]) -> None:
         """Calls this, in another thread, when it is lost; at once if it is."""
@@ -427,12 +366,8 @@ class Lock:
 
     def release(self) -> None:
         """Releases it, and returns when it is free. Raises :class:`LockLost` if it was lost before."""
-        if self._is_released:
-            return
-        self._is_released = True
-        if self.lost.is_set():
-            raise LockLost(f"{self.name}: {self.reason}")
-        self._channel.release(self)
+        if self._is_to_be_released():
+            self._channel.release(self)
 
     def __enter__(self) -> Lock:
         return self
@@ -457,6 +392,3 @@ class Lock:
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
-
-    def __repr__(self) -> str:
-        return f"<catraca.Lock {', '.join(self.names)} fence={self.fence}>"

@@ -376,12 +376,15 @@ fn greet(
     writeln!(out, "  catraca lock{flag} deploy -- ./deploy.sh   # run a command under a lock")?;
     writeln!(out, "  catraca locks{flag}                        # who holds, who waits")?;
     writeln!(out, "  catraca status{flag}                       # members and counters")?;
+    let has_tls = security.tls.is_some();
     if let Some(http) = node.http_address() {
-        writeln!(out, "  curl http://{}/v1/locks   # HTTP; its page is at /", from_here(http))?;
+        let (scheme, http) = (if has_tls { "https" } else { "http" }, from_here(http));
+        writeln!(out, "  curl {scheme}://{http}/v1/locks   # HTTP; its page is at /")?;
     }
     if let Some(resp) = node.resp_address() {
         let (host, port) = (from_here(resp).ip(), resp.port());
-        writeln!(out, "  redis-cli -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
+        let tls = if has_tls { " --tls" } else { "" };
+        writeln!(out, "  redis-cli{tls} -h {host} -p {port} CATRACA.HELP   # the Redis protocol")?;
     }
     out.flush()?;
     Ok(())

@@ -13,12 +13,17 @@ use crate::output::{PendingFile, Stdout};
 use crate::table::grouped;
 use crate::{Outcome, interrupt, progress};
 
+/// More of them leave no time for anything else.
+const MOST_FORCES: u32 = 10_000;
+
 const EXAMPLES: &str = "\
 Examples:
   catraca swarm
   catraca swarm --algorithm maekawa --members 5 --runs 1000
   catraca swarm --algorithm raymond-k --permits 2
   catraca swarm --mutant restart-at-once
+  catraca swarm --forces 40 --mutant forced-at-once
+  catraca swarm --durable 0 --timed 5 --mutant copies-forgotten --runs 3000
   catraca swarm --seed 17 --runs 1 --log run.log
 
 Members crash, restart, pause and leave; links are cut in one direction or both; the registry answers
@@ -51,6 +56,13 @@ pub(crate) struct Arguments {
     /// How many of the clients ask for durable holds; half of them unless given
     #[arg(long, value_name = "COUNT")]
     durable: Option<usize>,
+    /// How many of the others use timed holds; then one thing goes wrong after the other, since such holds
+    /// survive the loss of one member at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    timed: usize,
+    /// How often somebody ends a hold by force while things go wrong; not with --timed
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    forces: u32,
     /// For how long things go wrong, in seconds of the group
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     faulty: u64,
@@ -123,11 +135,23 @@ impl Arguments {
         if self.runs == 0 || self.faulty == 0 || self.faulty > 3600 {
             return Err(Failure::input("there is at least 1 run, of 1 to 3600 seconds of faults"));
         }
+        if self.forces > 0 && self.timed > 0 {
+            let what = "--forces and --timed: the client of a timed hold is told when it asks, and \
+                        believes in its hold until then; take one of them";
+            return Err(Failure::input(what));
+        }
+        if self.forces > MOST_FORCES {
+            let what = format!("--forces goes up to {MOST_FORCES}, not {}", self.forces);
+            return Err(Failure::input(what));
+        }
         let base = Setup::new(&self.algorithm, self.members);
         let clients = self.clients.unwrap_or(base.clients);
         let setup = Setup {
             clients,
-            durable: self.durable.unwrap_or(clients / 2),
+            durable: self.durable.unwrap_or(clients.saturating_sub(self.timed) / 2),
+            timed: self.timed,
+            one_by_one: self.timed > 0,
+            forces: self.forces,
             locks: self.locks,
             permits: self.permits,
             claim: self.claim,
@@ -179,6 +203,12 @@ impl Arguments {
         }
         if let Some(durable) = self.durable {
             words.push_str(&format!(" --durable {durable}"));
+        }
+        if self.timed > 0 {
+            words.push_str(&format!(" --timed {}", self.timed));
+        }
+        if self.forces > 0 {
+            words.push_str(&format!(" --forces {}", self.forces));
         }
         if let Some(mutant) = &self.mutant {
             words.push_str(&format!(" --mutant {mutant}"));

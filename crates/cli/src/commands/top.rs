@@ -85,6 +85,7 @@ impl Arguments {
         let (forced, mut ended) = mpsc::channel(1);
         let theme = Theme::new(std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
         let mut terminal = Terminal::take().map_err(of_terminal)?;
+        view.on_resize(terminal.size().map_err(of_terminal)?.height);
         let mut events = terminal::events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,7 +115,7 @@ impl Arguments {
                             None => {}
                         }
                     }
-                    Some(Event::Resize(_, rows)) => view.height = usize::from(rows / 2).max(1),
+                    Some(Event::Resize(_, rows)) => view.on_resize(rows),
                     Some(_) => {}
                 },
                 Some(answer) = answered.recv() => view.on_answer(answer),

@@ -109,6 +109,11 @@ pub const VIEW_MUTANTS: &[ViewMutant] = &[
         breaks: "a timed hold is remembered although it was released",
         rules: &TimedReleaseUntold,
     },
+    ViewMutant {
+        name: "forced-at-once",
+        breaks: "a hold that is ended by force is over before its client has heard of that",
+        rules: &ForcedAtOnce,
+    },
 ];
 
 #[derive(Debug)]
@@ -261,5 +266,14 @@ struct TimedReleaseUntold;
 impl Rules for TimedReleaseUntold {
     fn tells_of_timed_releases(&self) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct ForcedAtOnce;
+
+impl Rules for ForcedAtOnce {
+    fn forced_until(&self, _: Time, now: Time) -> Time {
+        now
     }
 }

@@ -110,6 +110,12 @@ pub(crate) trait Rules: fmt::Debug + Sync {
         true
     }
 
+    /// From when on the next one may be let in, although the holder has not released what is ended by force:
+    /// when that holder, who was told `now`, cannot be certain of it any more.
+    fn forced_until(&self, certain: Time, _now: Time) -> Time {
+        certain
+    }
+
     /// Whether messages of an earlier or a later view than the present one are told apart from its own.
     fn tells_epochs_apart(&self) -> bool {
         true

@@ -244,9 +244,9 @@ impl Service {
         let is_forced = ending == Ending::Released && self.forced_by(id).is_some();
         let ending = if is_forced { Ending::Forced } else { ending };
         if host.is_watched()
-            && let Some(label) = self.label(id)
+            && let Some(client) = self.client(id)
         {
-            host.identify(id, label);
+            host.identify(id, client);
         }
         let request = self.requests.remove(&id)?;
         if let Some(question) = request.question {

@@ -12,7 +12,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
@@ -20,7 +20,7 @@ use catraca_core::Claim;
 
 use super::unlocking::Unlocking;
 use super::{Host, Output, Service};
-use crate::driver::Ending;
+use crate::driver::{Client, Ending};
 use crate::durable::{AcquireDurable, DurableHold, DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::{Beat, Membership, beat_key, decode, encode};
@@ -70,13 +70,16 @@ pub(super) struct Entry {
     pub(super) record: DurableHold,
     /// When it was asked for: by the clock on the wall, and by that of the member.
     asked_at: (u64, Time),
+    /// Who has asked for it here first.
+    identity: String,
 }
 
 impl Entry {
     /// A hold that is in the registry.
     pub(super) fn kept(request: RequestId, record: DurableHold, born: Revision, now: Time) -> Self {
         let stage = Stage::Kept { born };
-        Entry { request, stage, askers: Vec::new(), record, asked_at: (0, now) }
+        let (askers, asked_at, identity) = (Vec::new(), (0, now), String::new());
+        Entry { request, stage, askers, record, asked_at, identity }
     }
 }
 
@@ -99,6 +102,15 @@ pub(super) struct Asker {
     pub(super) number: u64,
     /// With the end of its session it stops to wait.
     session: Option<Owner>,
+}
+
+/// On whose behalf a durable hold is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Behalf {
+    /// With the end of this session nobody waits any more.
+    pub session: Option<Owner>,
+    /// Who has shown to be whom; empty if nobody knows. The registry does not keep it.
+    pub identity: String,
 }
 
 /// What the registry was asked for.
@@ -154,17 +166,22 @@ impl Service {
     pub fn acquire_durable(
         &mut self,
         asker: u64,
-        session: Option<Owner>,
+        behalf: Behalf,
         asked: AcquireDurable,
         unix_millis: u64,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
+        let Behalf { session, identity } = behalf;
         let asker = Asker { number: asker, session };
         if let Err(why) = self.check_durable(&asked) {
             return tell(&[asker], &Err(why), out);
         }
+        let id = asked.id();
         self.ask_durably(asker, asked, unix_millis, host, out);
+        if let Some(entry) = self.entry(id).filter(|entry| entry.identity.is_empty()) {
+            entry.identity = identity;
+        }
         self.absorb(host, out);
         self.set_durable_timer(host);
     }
@@ -229,7 +246,8 @@ impl Service {
             None => {
                 let (stage, askers) = (Stage::Waiting, Vec::from([asker]));
                 let (request, asked_at) = (self.next_request(), (unix_millis, host.now()));
-                let entry = Entry { request, stage, askers, record: wanted, asked_at };
+                let identity = String::new();
+                let entry = Entry { request, stage, askers, record: wanted, asked_at, identity };
                 self.begin_durable(entry, asked, host, out);
             }
         }
@@ -535,6 +553,13 @@ impl Service {
         let Origin::Durable(id) = self.requests.get(&request)?.origin else { return None };
         let entry = self.views.as_ref()?.durable.entries.get(&id)?;
         Some(&entry.record)
+    }
+
+    /// Who has asked for a durable hold.
+    pub(super) fn durable_client(&self, request: RequestId) -> Option<Client<'_>> {
+        let Origin::Durable(id) = self.requests.get(&request)?.origin else { return None };
+        let entry = self.views.as_ref()?.durable.entries.get(&id)?;
+        Some(Client { label: &entry.record.owner, identity: &entry.identity })
     }
 
     /// The group goes on without this member, which has none of its durable holds any more. Whoever waits

@@ -4,22 +4,20 @@
 //! none. A view change in between has the question asked anew, or it ends with a refusal.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::asking::Answers;
 use super::timed::{MOST_WAITING, Reply, told};
-use super::{Asking, Host, Output, Phase, Service};
+use super::{Asking, Host, Output, Service};
 use crate::driver::Timer;
 use crate::durable::HoldId;
 use crate::lock::Owner;
-use crate::question::{ANSWER_TIME, Question};
+use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request;
 use crate::session::{Over, is_same_secret};
-use crate::timed::{MOST_QUESTIONS, Operation, Renewal, TimedHold, Which};
-use crate::view::View;
+use crate::timed::{Operation, Renewal, TimedHold, Which};
 
 /// Something that is to be done with a timed hold, wherever it is.
 #[derive(Clone, Debug)]
@@ -27,10 +25,8 @@ pub(super) struct Errand {
     pub(super) asker: u64,
     which: Which,
     operation: Operation,
-    /// The members that have not answered.
-    waiting: BTreeSet<usize>,
-    /// A member that did not answer, now or in an earlier view, or could not be asked. It may have the hold.
-    silent: Option<String>,
+    /// Who has yet to answer. A member that is silent may have the hold.
+    pub(super) answers: Answers,
     /// What a member has said where somebody else has the lock. Another one may have had the hold until a
     /// moment ago.
     other: Option<Refusal>,
@@ -38,15 +34,14 @@ pub(super) struct Errand {
 
 impl Errand {
     fn new(asker: u64, which: Which, operation: Operation) -> Self {
-        let (waiting, silent, other) = (BTreeSet::new(), None, None);
-        Errand { asker, which, operation, waiting, silent, other }
+        Errand { asker, which, operation, answers: Answers::default(), other: None }
     }
 
     /// What there is to say if nobody has the hold. A release that some member may have carried out is
     /// not known to have failed.
     fn result(self) -> Refusal {
-        let Errand { which, operation, silent, other, .. } = self;
-        let silent = silent.map(Refusal::Silent);
+        let Errand { which, operation, answers, other, .. } = self;
+        let silent = answers.silent.map(Refusal::Silent);
         let known = match operation {
             Operation::Release => silent.or(other),
             Operation::Look | Operation::Renew(_) => other.or(silent),
@@ -54,29 +49,13 @@ impl Errand {
         known.unwrap_or_else(|| Refusal::NoSuchHold(which.called()))
     }
 
-    /// Nobody answers any more. Whoever has not may have done what it was asked for.
-    pub(super) fn end_view(&mut self, view: &View) {
-        if let Some(member) = core::mem::take(&mut self.waiting).pop_first() {
-            self.silent = Some(view.members[member].name.clone());
-        }
-    }
-
     /// A member has not got the hold, and says so. Returns whether none has.
     pub(super) fn is_not_at(&mut self, member: usize, why: Refusal) -> bool {
-        let was_asked = self.waiting.remove(&member);
+        let was_asked = self.answers.answered(member);
         if was_asked && let Refusal::OtherHolder(_) = why {
             self.other = Some(why);
         }
-        was_asked && self.waiting.is_empty()
-    }
-
-    /// A member called `name` will not answer. Returns whether nobody will.
-    pub(super) fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
-        let was_asked = self.waiting.remove(&member);
-        if was_asked {
-            self.silent = Some(name.into());
-        }
-        was_asked && self.waiting.is_empty()
+        was_asked && self.answers.is_done()
     }
 }
 
@@ -235,34 +214,10 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
-        let refused = match &self.phase {
-            Phase::Stopped => Some(Refusal::Stopped),
-            Phase::Expelled(why) => Some(Refusal::Expelled(why.clone())),
-            Phase::Gathering | Phase::Granting => self.not_ready(),
-        };
-        let is_full = self.questions.len() >= MOST_QUESTIONS;
-        if let Some(why) = refused.or(is_full.then_some(Refusal::Busy)) {
-            return Err(why);
-        }
-        self.last_question += 1;
-        let number = self.last_question;
-        for member in self.view.others() {
-            if self.peers[member].is_up {
-                errand.waiting.insert(member);
-                let (which, operation) = (errand.which.clone(), errand.operation);
-                out.push(Output::Ask(member, number, Question::Timed(which, operation)));
-            } else {
-                errand.silent = Some(self.view.members[member].name.clone());
-            }
-        }
-        let is_done = errand.waiting.is_empty();
-        self.questions.insert(number, Asking::Timed(errand));
-        if is_done {
-            self.close_question(number, host, out);
-        } else {
-            host.set_timer(Timer::Question(number), Some(ANSWER_TIME));
-        }
-        Ok(())
+        let question = Question::Timed(errand.which.clone(), errand.operation);
+        let answers = core::mem::take(&mut errand.answers);
+        let asking = |answers| Asking::Timed(Errand { answers, ..errand });
+        self.ask_everybody(&question, answers, asking, host, out)
     }
 
     /// The member that has the hold has answered.
@@ -281,7 +236,8 @@ impl Service {
 
     /// Nobody waits for more answers: none of those that came was from the member that has the hold.
     pub(super) fn end_errand(&self, mut errand: Errand, out: &mut Vec<Output>) {
-        errand.end_view(&self.view);
+        // Whoever has not answered may have done what it was asked for.
+        errand.answers.end(&self.view);
         out.push(Output::Timed(errand.asker, Err(errand.result())));
     }
 
@@ -297,7 +253,7 @@ impl Service {
             Operation::Renew(Renewal::By(_)) => return self.end_errand(errand, out),
             // If it is not found, whoever was asked may have done it.
             Operation::Release => {}
-            Operation::Look | Operation::Renew(Renewal::To(_)) => errand.silent = None,
+            Operation::Look | Operation::Renew(Renewal::To(_)) => errand.answers.silent = None,
         }
         errand.other = None;
         self.run(errand, host, out);

@@ -3,16 +3,14 @@
 //! Every member remembers what it granted last in the present view. If none remembers anything, nobody was
 //! inside since the view began, and what was before is not known any more.
 
-use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Asking, Host, Output, Phase, Service};
-use crate::driver::Timer;
-use crate::question::{ANSWER_TIME, Question};
+use super::asking::Answers;
+use super::{Asking, Host, Output, Service};
+use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request;
-use crate::timed::MOST_QUESTIONS;
 
 /// A question for the newest fence that has not been answered by everybody.
 #[derive(Clone, Debug)]
@@ -21,26 +19,14 @@ pub(super) struct Comparison {
     name: String,
     permits: u32,
     newest: Option<u64>,
-    /// The members that have not answered.
-    waiting: BTreeSet<usize>,
-    /// A member that did not answer, or could not be asked.
-    silent: Option<String>,
+    pub(super) answers: Answers,
 }
 
 impl Comparison {
     /// A member has answered. Returns whether all have.
     pub(super) fn answer(&mut self, member: usize, fence: Option<u64>) -> bool {
         self.newest = self.newest.max(fence);
-        self.waiting.remove(&member) && self.waiting.is_empty()
-    }
-
-    /// A member called `name` will not answer. Returns whether nobody will.
-    pub(super) fn no_answer_from(&mut self, member: usize, name: &str) -> bool {
-        let was_asked = self.waiting.remove(&member);
-        if was_asked {
-            self.silent = Some(name.into());
-        }
-        was_asked && self.waiting.is_empty()
+        self.answers.answered(member) && self.answers.is_done()
     }
 }
 
@@ -69,35 +55,10 @@ impl Service {
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
         let newest = self.newest_fence_here(name, permits, host)?;
-        match &self.phase {
-            Phase::Stopped => return Err(Refusal::Stopped),
-            Phase::Expelled(why) => return Err(Refusal::Expelled(why.clone())),
-            Phase::Gathering | Phase::Granting => self.not_ready().map_or(Ok(()), Err)?,
-        }
-        if self.questions.len() >= MOST_QUESTIONS {
-            return Err(Refusal::Busy);
-        }
-        let (name, waiting) = (name.to_string(), BTreeSet::new());
-        let mut comparison = Comparison { asker, name, permits, newest, waiting, silent: None };
-        self.last_question += 1;
-        let number = self.last_question;
-        for member in self.view.others() {
-            if self.peers[member].is_up {
-                comparison.waiting.insert(member);
-                let question = Question::NewestFence(comparison.name.clone(), permits);
-                out.push(Output::Ask(member, number, question));
-            } else {
-                comparison.silent = Some(self.view.members[member].name.clone());
-            }
-        }
-        let is_done = comparison.waiting.is_empty();
-        self.questions.insert(number, Asking::Fence(comparison));
-        if is_done {
-            self.close_question(number, host, out);
-        } else {
-            host.set_timer(Timer::Question(number), Some(ANSWER_TIME));
-        }
-        Ok(())
+        let question = Question::NewestFence(name.to_string(), permits);
+        let name = name.to_string();
+        let asking = |answers| Asking::Fence(Comparison { asker, name, permits, newest, answers });
+        self.ask_everybody(&question, Answers::default(), asking, host, out)
     }
 
     /// The newest fence of a lock that this member remembers.
@@ -116,9 +77,9 @@ impl Service {
 
     /// Nobody waits for more answers. Without those of all members another one may know a newer grant.
     pub(super) fn end_comparison(&self, comparison: Comparison, out: &mut Vec<Output>) {
-        let Comparison { asker, newest, waiting, silent, .. } = comparison;
-        let unheard = waiting.first().map(|&member| self.view.members[member].name.clone());
-        let result = match unheard.or(silent) {
+        let Comparison { asker, newest, mut answers, .. } = comparison;
+        answers.end(&self.view);
+        let result = match answers.silent {
             Some(member) => Err(Refusal::Silent(member)),
             None => Ok(newest),
         };

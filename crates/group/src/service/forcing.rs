@@ -140,6 +140,9 @@ impl Service {
             Some(Origin::Program) => out.extend(request.map(Output::Lost)),
             None => out.push(Output::LostAt(place)),
         }
+        if let Some(membership) = self.membership() {
+            due = membership.rules().forced_until(due, host.now());
+        }
         self.forced.push(Forced { force, what, due, askers: Vec::from([asker]) });
         Ok(true)
     }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{Asking, Host, Output, Service};
-use crate::driver::Timer;
+use crate::driver::{Client, Timer};
 use crate::listing::{DurableLine, Line, LineKey, Page, PageBuilder, Query, Selection};
 use crate::lock::{Lock, Owner, Set};
 use crate::membership::Past;
@@ -125,9 +125,9 @@ impl Service {
         for (&number, asking) in &mut self.questions {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
-                Asking::Timed(errand) => errand.no_answer_from(member, name),
+                Asking::Timed(errand) => errand.answers.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
-                Asking::Fence(comparison) => comparison.no_answer_from(member, name),
+                Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));
@@ -142,12 +142,28 @@ impl Service {
         let now = host.now();
         let node = &self.view.own().name;
         let mut page = PageBuilder::new(query);
-        host.look(&mut |shard| {
-            for lock in shard.locks().filter(|lock| lock.is_used_here()) {
+        self.look_at_locks(&query.names, host, &mut |lock| {
+            if lock.is_used_here() {
                 self.offer(lock, query, node, now, &mut page);
             }
         });
         page.finish()
+    }
+
+    /// Shows every lock of this member that may be meant. One that is named is looked up: among very many
+    /// others it would take long to be found.
+    fn look_at_locks(&self, names: &Selection, host: &mut dyn Host, at: &mut dyn FnMut(&Lock)) {
+        let Selection::Name(name) = names else {
+            return host.look(&mut |shard| shard.locks().for_each(&mut *at));
+        };
+        // The names of a namespace that knows sets are guarded together, under its pattern.
+        let pattern = &self.view.namespaces[self.view.namespace(name)].pattern;
+        let keys = [Some(name), Some(pattern).filter(|pattern| *pattern != name)];
+        for key in keys.into_iter().flatten() {
+            host.look_at(key, &mut |shard, hash| {
+                shard.named(key, hash).for_each(|(_, lock)| at(lock));
+            });
+        }
     }
 
     /// Offers every holder and waiter of a lock to a page.
@@ -166,7 +182,7 @@ impl Service {
                 }
                 let (name, node) = (name.to_string(), node.to_string());
                 let key = LineKey { name, permits: lock.permits, place, node, ticket };
-                let Who { label, pid, host } = self.who(asker.owner);
+                let Who { label, pid, host, .. } = self.who(asker.owner);
                 let millis = now.millis_since(since);
                 let record = asker.request.and_then(|request| self.durable_record(request));
                 let durable = record.map(|record| DurableLine {
@@ -193,14 +209,15 @@ impl Service {
         self.page_here(&Query { names, limit: u32::MAX, ..Query::default() }, host)
     }
 
-    /// What whoever has made a request calls itself; the owner of a durable hold.
-    pub fn label(&self, request: RequestId) -> Option<&str> {
+    /// Who has made a request.
+    pub fn client(&self, request: RequestId) -> Option<Client<'_>> {
         let origin = self.requests.get(&request)?.origin;
-        Some(match self.durable_record(request) {
-            Some(record) => &record.owner,
+        Some(match self.durable_client(request) {
+            Some(client) => client,
             None => {
                 let session = self.sessions.get(&origin.owner());
-                session.map_or(&self.program.label, |session| &session.who.label)
+                let who = session.map_or(&self.program, |session| &session.who);
+                Client { label: &who.label, identity: &who.identity }
             }
         })
     }
@@ -317,3 +334,6 @@ impl Service {
         self.membership().into_iter().flat_map(|it| it.history()).map(past).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

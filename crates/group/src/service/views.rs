@@ -396,7 +396,7 @@ impl Service {
         for (number, mut asking) in questions {
             host.set_timer(Timer::Question(number), None);
             if let Asking::Timed(errand) = &mut asking {
-                errand.end_view(&self.view);
+                errand.answers.end(&self.view);
             }
             unanswered.push(asking);
         }

@@ -167,8 +167,14 @@ fn members_prove_themselves_by_what_the_group_uses() {
     let lock = tokens.add("ci", Role::Lock, &[]);
     let administer = tokens.add("members", Role::Administer, &[]);
     let mut access = tokens.access();
-    assert_eq!(access.admit_member(Some(&administer), &Origin::Network), Ok(()));
-    assert_eq!(access.admit_member(None, &Origin::Loopback), Err(Denied::NoToken));
+    let member = access.admit_member(Some(&administer), &Origin::Network).unwrap().unwrap();
+    assert!(member.name == "members" && member.is_by_token());
+    let some = tokens.add("some", Role::Administer, &["ci/*"]);
+    access.reload().unwrap();
+    let refused = access.admit_member(Some(&some), &Origin::Network).unwrap_err();
+    assert!(matches!(refused, Denied::Group { .. }), "a member has every name: {refused}");
+    let refused = access.admit_member(None, &Origin::Loopback).unwrap_err();
+    assert_eq!((refused.who(), &refused), (None, &Denied::NoToken));
     assert!(matches!(access.admit_member(Some(&lock), &Origin::Network), Err(Denied::Role { .. })));
     let file = || PathBuf::from("x");
     access.config.tls =

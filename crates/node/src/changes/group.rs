@@ -65,8 +65,8 @@ impl Told {
 
     pub(super) fn at(self, member: &str) -> Change {
         let Told { unix_millis, what, name, permits, fence, label } = self;
-        let member = member.to_string();
-        Change { number: 0, unix_millis, member, what, name, permits, fence, label }
+        let (number, member, identity) = (0, member.to_string(), String::new());
+        Change { number, unix_millis, member, what, name, permits, fence, label, identity }
     }
 }
 
@@ -252,7 +252,17 @@ mod tests {
         let (member, name) = ("b".to_string(), format!("x{number}"));
         let (what, label) = (What::Granted, String::new());
         let fence = Some(number);
-        Change { number: 0, unix_millis: 1, member, what, name, permits: 1, fence, label }
+        Change {
+            number: 0,
+            unix_millis: 1,
+            member,
+            what,
+            name,
+            permits: 1,
+            fence,
+            label,
+            identity: String::new(),
+        }
     }
 
     fn batch(number: u64, is_complete: bool, changes: &[Change]) -> Message {

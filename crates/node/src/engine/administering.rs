@@ -41,6 +41,7 @@ impl Engine {
     }
 
     /// Whether what is held at `place` is being ended by force.
+    #[inline]
     pub(crate) fn is_forced(&self, place: Place) -> bool {
         self.forced.is_any.load(Ordering::SeqCst) && hold(&self.forced.places).contains(&place)
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_group::{
-    AcquireDurable, AcquireTimed, HoldId, Operation, Page, Query, Refusal, Target, TimedHold,
-    Unlock, Which,
+    AcquireDurable, AcquireTimed, Behalf, HoldId, Operation, Page, Query, Refusal, Target,
+    TimedHold, Unlock, Which,
 };
 use tokio::sync::oneshot;
 
@@ -56,8 +56,8 @@ impl Engine {
 
     // Durable holds.
 
-    /// Asks for a durable hold. What is granted when nobody waits any more is there nevertheless.
-    pub(crate) async fn acquire_durably(&self, asked: AcquireDurable) -> Durable {
+    /// Asks for a durable hold, on behalf of `identity`. What is granted when nobody waits any more is there nevertheless.
+    pub(crate) async fn acquire_durably(&self, asked: AcquireDurable, identity: &str) -> Durable {
         /// Whoever goes before it is answered does not want it.
         struct Cancel<'a>(&'a Engine, u64);
         impl Drop for Cancel<'_> {
@@ -68,7 +68,7 @@ impl Engine {
         }
         let mut waiting = self.wait(Asker::Durable);
         let asker = waiting.number;
-        self.ask_durably(asker, asked);
+        self.ask_durably(asker, asked, identity.to_string());
         let cancel = Cancel(self, asker);
         let answer = waiting.answer().await;
         std::mem::forget(cancel);
@@ -91,18 +91,25 @@ impl Engine {
         waiting.answer().await?
     }
 
-    fn ask_durably(&self, asker: u64, asked: AcquireDurable) {
+    fn ask_durably(&self, asker: u64, asked: AcquireDurable, identity: String) {
+        let behalf = Behalf { identity, ..Behalf::default() };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let unix_millis = since.as_millis() as u64;
         self.serve(|service, parts, out| {
-            service.acquire_durable(asker, None, asked, unix_millis, parts, out);
+            service.acquire_durable(asker, behalf, asked, unix_millis, parts, out);
         });
     }
 
-    /// Asks for a durable hold. What comes of it is told there, under this number.
-    pub(crate) fn acquire_durable(&self, asked: AcquireDurable, outbox: &Arc<Outbox>, number: u32) {
+    /// Asks for a durable hold, on behalf of `identity`. What comes of it is told there, under this number.
+    pub(crate) fn acquire_durable(
+        &self,
+        asked: AcquireDurable,
+        identity: String,
+        outbox: &Arc<Outbox>,
+        number: u32,
+    ) {
         let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
-        self.ask_durably(asker, asked);
+        self.ask_durably(asker, asked, identity);
     }
 
     /// Releases a durable hold. What comes of it is told there, under this number.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_core::{Claim, Fence};
 use catraca_group::{
-    Ask, Asked, Driver, Ending, Event, Host, Key, Outputs, PeerMessage, Place, Refusal, RequestId,
-    Run, Settled, Shard, StepMessage, Time, Timer, View,
+    Ask, Asked, Client, Driver, Ending, Event, Host, Key, Outputs, PeerMessage, Place, Refusal,
+    RequestId, Run, Settled, Shard, StepMessage, Time, Timer, View,
 };
 
 use super::{Engine, shards::Cell};
@@ -123,8 +123,8 @@ impl Driver for Parts<'_> {
         self.engine.changes.note(event);
     }
 
-    fn identify(&mut self, request: RequestId, label: &str) {
-        self.engine.changes.identify(request, label);
+    fn identify(&mut self, request: RequestId, client: Client<'_>) {
+        self.engine.changes.identify(request, client);
     }
 }
 
@@ -166,6 +166,11 @@ impl Host for Parts<'_> {
     fn newest_fence(&mut self, key: Key<'_>, claim: Option<&Claim>) -> Option<Fence> {
         let (shard, hash) = self.engine.shards.of(key);
         self.engine.shards.step(shard, |cell| cell.shard.newest_fence(key, hash, claim))
+    }
+
+    fn look_at(&mut self, key: &str, at: &mut dyn FnMut(&Shard, u64)) {
+        let (shard, hash) = self.engine.shards.of(Key { name: key, permits: 1 });
+        self.engine.shards.step(shard, |cell| at(&cell.shard, hash));
     }
 
     fn look(&mut self, at: &mut dyn FnMut(&Shard)) {

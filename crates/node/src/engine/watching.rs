@@ -6,8 +6,9 @@ use std::sync::Arc;
 use catraca_group::{RequestId, Run, Times, View};
 
 use super::Engine;
-use crate::audit::{Audit, Record};
-use crate::changes::{Changes, Subscription};
+use crate::access::Identity;
+use crate::audit::{Audit, Pace, Record};
+use crate::changes::{By, Changes, Subscription};
 use crate::metrics::Metrics;
 use crate::mutex::hold;
 
@@ -53,14 +54,47 @@ impl Engine {
         }
     }
 
-    /// Somebody was not allowed what it asked for, or was not known at all.
-    pub(crate) fn record_denial(&self, identity: Option<&str>, why: &str) {
-        if self.audit.is_some() {
-            let (identity, detail) = (identity.map(String::from), Some(why.to_string()));
-            let epoch = self.epoch();
-            self.record(Record { epoch, what: "denied", identity, detail, ..Record::default() });
-        }
+    /// Somebody was not allowed what it asked for, or was not known at all. It counts as refused.
+    pub(crate) fn deny(&self, identity: Option<&str>, why: &str) {
+        self.record_denial(identity, why);
         self.metrics.reject("denied");
+    }
+
+    /// Writes down that somebody was not allowed what it asked for, or was not known at all. Whoever is denied
+    /// very often does not fill the log.
+    pub(crate) fn record_denial(&self, identity: Option<&str>, why: &str) {
+        let Some(audit) = &self.audit else { return };
+        let (detail, count) = match audit.denials.go_on(identity) {
+            Pace::LeaveOut => return,
+            Pace::Write { left_out } => (why.to_string(), Some(left_out).filter(|it| *it > 0)),
+            Pace::WriteLast => (format!("{why}; more of these are not written for a minute"), None),
+        };
+        let (epoch, identity) = (self.epoch(), identity.map(String::from));
+        let detail = Some(detail);
+        audit.write(Record { epoch, what: "denied", identity, detail, count, ..Record::default() });
+    }
+
+    /// Somebody shows a token over a connection for the first time.
+    pub(crate) fn record_token(&self, identity: &Identity, how: &str) {
+        if identity.is_by_token() {
+            let (identity, detail) = (Some(identity.name.clone()), Some(how.to_string()));
+            let epoch = self.epoch();
+            self.record(Record {
+                epoch,
+                what: "token used",
+                identity,
+                detail,
+                ..Record::default()
+            });
+        }
+    }
+
+    /// Somebody shows a token with a request, as it does with every other: that is written once a minute.
+    pub(crate) fn record_token_at_times(&self, identity: &Identity, how: &str) {
+        let Some(audit) = &self.audit else { return };
+        if identity.is_by_token() && audit.tokens.go_on(Some(&identity.name)) != Pace::LeaveOut {
+            self.record_token(identity, how);
+        }
     }
 
     /// The audit log, if there is one.
@@ -90,14 +124,14 @@ impl Engine {
         }
     }
 
-    /// Adds what the clients call themselves who have made these requests, as far as they are known.
-    pub(crate) fn identify(&self, ids: &[RequestId], labels: &mut HashMap<RequestId, String>) {
+    /// Adds who has made these requests, as far as that is known.
+    pub(crate) fn identify(&self, ids: &[RequestId], known: &mut HashMap<RequestId, By>) {
         if ids.is_empty() {
             return;
         }
         let service = &hold(&self.serving).service;
         for &id in ids {
-            labels.extend(service.label(id).map(|label| (id, label.to_string())));
+            known.extend(service.client(id).map(|client| (id, client.into())));
         }
     }
 }

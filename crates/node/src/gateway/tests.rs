@@ -125,13 +125,13 @@ async fn durable_holds_are_asked_for_looked_at_and_released() {
         note: "why".to_string(),
         request: "1".to_string(),
     };
-    let hold = soon(gateway.acquire_durable(asked.clone())).await.unwrap();
+    let hold = soon(gateway.acquire_durable(asked.clone(), "")).await.unwrap();
     for target in [Target::Id(hold.id), Target::Name("x".to_string())] {
         assert_eq!(soon(gateway.durable(target)).await.as_ref(), Ok(&hold));
     }
     // Looking has not released it.
     let other = AcquireDurable { request: "2".to_string(), wait: Wait::no(), ..asked };
-    assert_eq!(soon(gateway.acquire_durable(other)).await, Err(Refusal::Taken));
+    assert_eq!(soon(gateway.acquire_durable(other, "")).await, Err(Refusal::Taken));
     let unlock = |owner: &str| {
         let owner = Some(owner.to_string());
         Unlock { target: Target::Name("x".to_string()), owner }

@@ -20,7 +20,9 @@ impl FromRequestParts<Api> for Caller {
         let token = token(parts)?;
         // Every connection has one.
         let origin = parts.extensions.get::<Origin>().unwrap_or(&Origin::Network);
-        Ok(Caller(api.access.identify(token.as_deref(), origin)?))
+        let identity = api.access.identify(token.as_deref(), origin)?;
+        api.gateway.record_token_at_times(&identity, "HTTP");
+        Ok(Caller(identity))
     }
 }
 
@@ -54,6 +56,11 @@ impl Caller {
         &self.0.name
     }
 
+    /// Its name, for whoever looks later at what it held; empty if it is nobody in particular.
+    pub(super) fn known_name(&self) -> &str {
+        self.0.known_name().unwrap_or_default()
+    }
+
     /// Its name, if it has shown that it is its own.
     pub(super) fn proven_name(&self) -> Option<&str> {
         self.0.proven_name()
@@ -80,8 +87,9 @@ impl From<Denied> for Problem {
             Denied::Names { .. } => (Kind::Forbidden, "wrong-names"),
             Denied::Owner { .. } => (Kind::Forbidden, "wrong-owner"),
             Denied::Id { .. } => (Kind::Forbidden, "wrong-id"),
+            Denied::Group { .. } => (Kind::Forbidden, "wrong-names"),
         };
-        Problem::new(kind, code, denied.to_string())
+        Problem::new(kind, code, denied.to_string()).of(denied.who())
     }
 }
 

@@ -97,9 +97,12 @@ pub(super) async fn acquire(
     let made = match asked.durable {
         true => {
             let asked = durable_asked(asked, &caller)?;
-            api.gateway.acquire_durable(asked).await.map(Hold::from)
+            api.gateway.acquire_durable(asked, caller.known_name()).await.map(Hold::from)
         }
-        false => api.gateway.acquire(timed_asked(asked)?).await.map(Hold::from),
+        false => {
+            let asked = timed_asked(asked, caller.known_name().to_string())?;
+            api.gateway.acquire(asked).await.map(Hold::from)
+        }
     };
     match made {
         // A token may have been revoked while its holder waited.
@@ -126,7 +129,7 @@ async fn hand_back(api: &Api, hold: &Hold) -> Result<(), Problem> {
     Ok(())
 }
 
-fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
+fn timed_asked(asked: AcquireBody, identity: String) -> Result<Asking, Problem> {
     let given = [
         ("owner", asked.owner.is_some()),
         ("note", asked.note.is_some()),
@@ -142,7 +145,7 @@ fn timed_asked(asked: AcquireBody) -> Result<Asking, Problem> {
         permits: asked.permits,
         wait: wait(asked.wait_ms)?,
         ttl: ttl(asked.ttl_ms.unwrap_or(USUAL_TTL))?,
-        who: Who { label: asked.label.unwrap_or_default(), pid: 0, host: String::new() },
+        who: Who { label: asked.label.unwrap_or_default(), identity, ..Who::default() },
         token: Vec::new(),
     })
 }

@@ -200,8 +200,18 @@ pub(super) struct Problem {
     detail: String,
     /// Who holds what was asked for.
     holders: Vec<Holder>,
+    /// Who asked, if that is known and the reason.
+    caller: Option<String>,
     /// Whether the service has said so, which counts its refusals itself.
     is_counted: bool,
+}
+
+/// That somebody was not allowed what it asked for, as part of an answer.
+#[derive(Clone)]
+pub(super) struct Denial {
+    /// Who, if that is known.
+    pub(super) caller: Option<String>,
+    pub(super) why: String,
 }
 
 /// The code of a problem that is yet to be counted, as part of an answer.
@@ -232,7 +242,13 @@ pub(super) struct ProblemBody {
 
 impl Problem {
     pub(super) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
-        Problem { kind, code, detail: detail.into(), holders: Vec::new(), is_counted: false }
+        let (detail, holders, caller) = (detail.into(), Vec::new(), None);
+        Problem { kind, code, detail, holders, caller, is_counted: false }
+    }
+
+    /// The same, of a caller whose name is known.
+    pub(super) fn of(self, caller: Option<&str>) -> Self {
+        Problem { caller: caller.map(String::from), ..self }
     }
 
     /// The same, with who holds what was asked for.
@@ -254,7 +270,9 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Problem { kind, code, detail, holders, is_counted } = self;
+        let Problem { kind, code, detail, holders, caller, is_counted } = self;
+        let is_denial = !is_counted && matches!(kind, Kind::Unauthenticated | Kind::Forbidden);
+        let denial = is_denial.then(|| Denial { caller, why: detail.clone() });
         let body = ProblemBody {
             r#type: format!("/problems/{}", kind.slug()),
             title: kind.title(),
@@ -266,6 +284,9 @@ impl IntoResponse for Problem {
         let mut response = (kind.status(), axum::Json(&body)).into_response();
         if !is_counted {
             response.extensions_mut().insert(Uncounted(code));
+        }
+        if let Some(denial) = denial {
+            response.extensions_mut().insert(denial);
         }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));

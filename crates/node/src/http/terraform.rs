@@ -142,7 +142,7 @@ async fn acquire(
         note: info.note(),
         request: REQUEST.to_string(),
     };
-    match api.gateway.acquire_durable(asked).await {
+    match api.gateway.acquire_durable(asked, caller.known_name()).await {
         Ok(_) => Ok(JsonAnswer(info).into_response()),
         Err(Refusal::Taken | Refusal::TimedOut) => Ok(locked(&holder(api, lock).await?)),
         Err(refusal) => Err(refusal.into()),

@@ -26,8 +26,9 @@ pub(super) fn check(identity: &Identity, message: &ClientMessage) -> Result<(), 
         ClientMessage::Unlock { unlock, .. } => may_unlock(identity, unlock),
         ClientMessage::ForceRelease { name, .. } => identity.may(Role::Administer, [name.as_str()]),
         // A member serves every name.
-        ClientMessage::Kick { .. } => identity.may_everywhere(Role::Administer),
-        ClientMessage::ChangeRoster(_) | ClientMessage::Leave => identity.may(Role::Administer, []),
+        ClientMessage::Kick { .. } | ClientMessage::ChangeRoster(_) | ClientMessage::Leave => {
+            identity.may_change_group()
+        }
     }
 }
 

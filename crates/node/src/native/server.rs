@@ -217,7 +217,7 @@ impl Connection<'_> {
     /// Says why something is not done.
     fn deny(&self, message: &ClientMessage, why: Denied) {
         tracing::debug!(client = %self.identity.name, %why, "a request was denied");
-        self.engine.record_denial(Some(&self.identity.name), &why.to_string());
+        self.engine.deny(Some(&self.identity.name), &why.to_string());
         let why = Refusal::Denied(why.to_string());
         self.outbox.push(match message {
             ClientMessage::AcquireDurable { request, .. }
@@ -234,7 +234,8 @@ impl Connection<'_> {
     fn do_as_asked(&mut self, message: ClientMessage) {
         let engine = self.engine;
         match (message, self.owner) {
-            (ClientMessage::Open { who, ttl }, None) => {
+            (ClientMessage::Open { mut who, ttl }, None) => {
+                who.identity = self.identity_name();
                 let secret = secret();
                 let opened = engine.serve(|service, parts, _| {
                     let session = service.open(who, ttl, secret, parts)?;
@@ -296,7 +297,7 @@ impl Connection<'_> {
             }
             (ClientMessage::AcquireDurable { request, asked }, _) => {
                 (self.waits_durably, self.has_asked) = (true, true);
-                engine.acquire_durable(asked, &self.outbox, request);
+                engine.acquire_durable(asked, self.identity_name(), &self.outbox, request);
             }
             (ClientMessage::Unlock { request, unlock }, _) => {
                 self.has_asked = true;
@@ -338,6 +339,11 @@ impl Connection<'_> {
                 None,
             ) => self.outbox.push(ServerMessage::Over(Over::Protocol)),
         }
+    }
+
+    /// Who it is, for holds: whatever it says of itself does not count.
+    fn identity_name(&self) -> String {
+        self.identity.known_name().unwrap_or_default().to_string()
     }
 
     /// Changes who belongs to the group, and says when that is done.

@@ -24,8 +24,8 @@ const ID: &str = "#";
 pub(crate) struct Bound {
     engine: Arc<Engine>,
     pub(crate) outbox: Arc<Outbox>,
-    /// The sessions, by their labels.
-    sessions: Vec<(String, Owner)>,
+    /// The sessions, by whose they are: a label, and who gave it.
+    sessions: Vec<(Who, Owner)>,
     /// What is held, by the number of the request.
     held: BTreeMap<u32, (Owner, Vec<String>)>,
     last: u32,
@@ -104,20 +104,21 @@ impl Bound {
 
     /// The session of whoever asks.
     fn session(&mut self, label: &str, who: &Who) -> Result<Owner, Failure> {
-        if let Some((_, owner)) = self.sessions.iter().find(|(known, _)| known == label) {
+        let is_it = |its: &Who| its.label == label && its.identity == who.identity;
+        if let Some((_, owner)) = self.sessions.iter().find(|(its, _)| is_it(its)) {
             return Ok(*owner);
         }
         if self.sessions.len() >= MOST_LABELS {
             let text = format!("ERR a connection gives at most {MOST_LABELS} labels");
             return Err(Failure::Said(text));
         }
-        let label = label.to_string();
-        let who = Who { label: label.clone(), ..who.clone() };
+        let its = Who { label: label.to_string(), ..who.clone() };
+        let who = its.clone();
         let opened =
             self.engine.serve(|service, parts, _| service.open(who, None, secret(), parts));
         let owner = Owner(opened.map_err(Failure::Refused)?.number);
         self.engine.attach(owner, Arc::clone(&self.outbox));
-        self.sessions.push((label, owner));
+        self.sessions.push((its, owner));
         Ok(owner)
     }
 

@@ -72,11 +72,12 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(shared: &Arc<Shared>, origin: Origin, host: String) -> Self {
+        let identity = shared.access.identify(None, &origin).map(Arc::new);
         Client {
-            identity: shared.access.identify(None, &origin).map(Arc::new),
             origin,
             number: shared.last.fetch_add(1, Ordering::Relaxed) + 1,
-            who: Who { label: String::new(), pid: 0, host },
+            who: Who { host, identity: known_name(&identity), ..Who::default() },
+            identity,
             park: shared.park,
             bound: Bound::new(&shared.engine),
             watching: Watching::default(),
@@ -115,6 +116,9 @@ impl Client {
         match self.carry_out(command).await {
             Ok(next) => next,
             Err(failure) => {
+                if let Failure::Denied(why) = &failure {
+                    self.shared.engine.deny(why.who(), &why.to_string());
+                }
                 self.replies.error(&failure.to_string());
                 if matches!(failure, Failure::Over(_)) { Next::End } else { Next::GoOn }
             }
@@ -330,6 +334,12 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Its name, for whoever looks later at what it held; empty if it is nobody in particular.
+fn known_name(identity: &Result<Arc<Identity>, Denied>) -> String {
+    let name = identity.as_ref().ok().and_then(|identity| identity.known_name());
+    name.unwrap_or_default().to_string()
 }
 
 /// Words that begin a line of HTTP.

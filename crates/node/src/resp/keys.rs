@@ -81,7 +81,7 @@ impl Keys<'_> {
         let request = hex(&secret::<16>());
         let (names, wait, note) = (vec![name.to_string()], self.wait(), escaped(value));
         let asked = AcquireDurable { names, permits: 1, wait, owner, note, request };
-        granted(self.gateway.acquire_durable(asked).await)
+        granted(self.gateway.acquire_durable(asked, &self.who.identity).await)
     }
 
     /// How long to wait for whoever holds a lock.

@@ -14,7 +14,7 @@ use super::{
     Introduction, LONGEST_PAUSE, MOST_STRANGERS, MemberAnswer, Transport, in_time, prepare,
 };
 use crate::acceptor::AcceptError;
-use crate::access::{Certificate, Origin};
+use crate::access::{Certificate, Denied, Origin};
 use crate::link::Resumption;
 use crate::mutex::hold;
 use crate::native::Server;
@@ -150,8 +150,7 @@ impl Transport {
                     handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
                     return Err(HandshakeError::Refused(why));
                 }
-                let access = &self.acceptor.access;
-                if let Err(why) = access.admit_member(proof.token.as_deref(), &origin) {
+                if let Err(why) = self.admit_member(&proof, &origin, from) {
                     let refused = MemberAnswer::Refused(why.to_string());
                     handshake::say(&mut stream, &refused).await?;
                     return Err(HandshakeError::Denied(why.to_string()));
@@ -163,8 +162,7 @@ impl Transport {
                 // Whoever speaks another version gets no reply, and says so there.
                 Some(why) => Err(HandshakeError::Refused(why)),
                 None => {
-                    let access = &self.acceptor.access;
-                    let admitted = access.admit_member(proof.token.as_deref(), &origin);
+                    let admitted = self.admit_member(&proof, &origin, from);
                     admitted.map_err(|why| HandshakeError::Denied(why.to_string()))?;
                     if let Err(error) = self.calls.answer(stream).await {
                         tracing::debug!(%from, %error, "a member asks the registry no more");
@@ -172,6 +170,21 @@ impl Transport {
                     Ok(())
                 }
             },
+        }
+    }
+
+    /// Whether somebody may speak as another member. What it shows is written down.
+    fn admit_member(&self, proof: &Proof, origin: &Origin, from: IpAddr) -> Result<(), Denied> {
+        match self.acceptor.access.admit_member(proof.token.as_deref(), origin) {
+            Ok(None) => Ok(()),
+            Ok(Some(identity)) => {
+                self.engine.record_token(&identity, &format!("another member, from {from}"));
+                Ok(())
+            }
+            Err(why) => {
+                self.engine.deny(why.who(), &why.to_string());
+                Err(why)
+            }
         }
     }
 
@@ -185,7 +198,7 @@ impl Transport {
         let identity = match self.acceptor.access.identify(proof.token.as_deref(), &origin) {
             Ok(identity) => identity,
             Err(why) => {
-                self.engine.record_denial(None, &why.to_string());
+                self.engine.deny(None, &why.to_string());
                 handshake::say(&mut stream, &Greeting::Denied(why.to_string())).await?;
                 return Err(HandshakeError::Denied(why.to_string()));
             }
@@ -195,6 +208,9 @@ impl Transport {
             handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
             return Err(HandshakeError::Refused(why));
         };
+        let from =
+            if let Origin::Unix { .. } = origin { "the socket".into() } else { from.to_string() };
+        self.engine.record_token(&identity, &format!("native, from {from}"));
         let welcome = Greeting::Welcome { incarnation: self.engine.incarnation };
         handshake::say(&mut stream, &welcome).await?;
         let (reader, writer) = stream.into_split();

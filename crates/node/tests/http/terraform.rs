@@ -48,6 +48,58 @@ async fn a_run_that_finds_the_lock_taken_is_told_who_has_it() {
     ask(at[0], "LOCK", path, run("3")).await.with(200);
 }
 
+/// How many states are on their way at a time.
+const TRANSFERS: usize = 4;
+
+/// Begins to send a state, and does not end.
+async fn begin_upload(at: SocketAddr, name: usize) -> Client {
+    let mut client = Client::open(at).await;
+    let head = format!("POST /terraform/{name} HTTP/1.1\r\nHost: localhost\r\n");
+    let kind = "Content-Type: application/json\r\nContent-Length: 12";
+    client.send(format!("{head}{kind}\r\n\r\n{{\"version\"")).await;
+    client
+}
+
+#[tokio::test]
+async fn so_many_states_are_on_their_way_at_a_time_and_others_wait_for_their_turn() {
+    let (_folder, _node, at) = keeper().await;
+    let state = json!({"version": 4});
+    ask(at, "POST", "/terraform/there", state.clone()).await.with(200);
+    let mut uploads = Vec::new();
+    for name in 0..TRANSFERS {
+        uploads.push(begin_upload(at, name).await);
+    }
+    let mut reader = Client::open(at).await;
+    reader.send(request("GET", "/terraform/there", None)).await;
+    // Locks and everything else need no turn.
+    ask(at, "LOCK", "/terraform/there", run("1")).await.with(200);
+    ask(at, "GET", "/healthz", None).await.with(200);
+    // One comes to its end: all of them have been waiting for that.
+    uploads[0].send(":4}").await;
+    let ended = uploads.remove(0).answer().await.unwrap();
+    // If the machine was too busy, it was too slow for the node.
+    assert!([200, 408].contains(&ended.status), "{ended:?}");
+    assert_eq!(reader.answer().await.unwrap().with(200).json(), state);
+    // Whoever goes away takes no turn from others.
+    drop(uploads);
+    ask(at, "GET", "/terraform/there", None).await.with(200);
+}
+
+#[tokio::test]
+async fn whoever_sends_a_state_too_slowly_keeps_nobody_waiting_for_ever() {
+    let (_folder, _node, at) = keeper().await;
+    let mut uploads = Vec::new();
+    for name in 0..TRANSFERS {
+        uploads.push(begin_upload(at, name).await);
+    }
+    let late = ask(at, "GET", "/terraform/there", None);
+    let (answer, cut) = tokio::join!(late, uploads[0].answer());
+    cut.unwrap().refused(408, "slow-body");
+    // It has had its turn, or was told to come again.
+    assert!([404, 503].contains(&answer.status), "{answer:?}");
+    ask(at, "GET", "/terraform/there", None).await.refused(404, "no-such-state");
+}
+
 #[tokio::test]
 async fn other_methods_have_an_address_of_their_own() {
     let (_node, at) = alone().await;

@@ -123,7 +123,8 @@ impl Arguments {
             (None, None) => user(),
         };
         let host = nix::unistd::gethostname().unwrap_or_default();
-        Who { label, pid: std::process::id(), host: host.to_string_lossy().into_owned() }
+        let host = host.to_string_lossy().into_owned();
+        Who { label, pid: std::process::id(), host, ..Who::default() }
     }
 
     /// After a while, what may be the reason that the locks do not come.

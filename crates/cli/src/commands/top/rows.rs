@@ -5,15 +5,17 @@ use std::cmp::Reverse;
 use catraca_client::Line;
 
 use super::asking::Listing;
-use crate::commands::locks::{age_of, who};
+use crate::commands::locks::{age_of, printable, who};
 
 /// A lock that somebody holds or waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) permits: u32,
-    /// Who holds it: the first of them, and how many more.
+    /// Who holds it: the first of them.
     pub(super) holder: String,
+    /// How many more do.
+    pub(super) others: usize,
     /// The member at which that one asked; or, if nobody holds it, the first who waits.
     pub(super) node: String,
     /// For how long that has been so, in milliseconds.
@@ -82,13 +84,17 @@ fn row(lines: &[Line]) -> Option<Row> {
     let holders = lines.iter().filter(|line| line.key.place == 0).count();
     let holder = match holders {
         0 => "-".to_string(),
-        1 => who(first),
-        _ => format!("{} and {} more", who(first), holders - 1),
+        // A client that calls itself nothing is told apart from nobody.
+        _ if first.label.is_empty() && first.durable.is_none() => {
+            format!("at {}", printable(&first.host))
+        }
+        _ => who(first),
     };
     Some(Row {
         name: first.key.name.clone(),
         permits: first.key.permits,
         holder,
+        others: holders.saturating_sub(1),
         node: first.key.node.clone(),
         millis: age_of(first),
         waiters: lines.len() - holders,

@@ -26,6 +26,8 @@ const HEAD: u16 = 4;
 const FOOT: u16 = 1;
 /// Where a line has less room, the fence is not shown: inspecting a lock tells it.
 const WIDE: u16 = 100;
+/// Where it has even less, nor is at which node a lock is held, and for how long: names come first.
+const NARROW: u16 = 60;
 
 /// How things are set off.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +97,7 @@ impl Screen<'_, '_> {
             format!("{} waiting", grouped(status.waiting)),
             counted(status.sessions, "session", "sessions"),
         ];
-        self.line(2, counts.join(", "), Style::new());
+        self.line(2, format!("at this node {}", counts.join(", ")), Style::new());
         let rate = |value: fn(&Rates) -> f64| {
             view.rates.as_ref().map_or("-".to_string(), |it| per_second(value(it)))
         };
@@ -200,29 +202,17 @@ impl Screen<'_, '_> {
         let room = usize::from(area.height.saturating_sub(1)).max(1);
         // Whole pages: nothing moves while the cursor does.
         let first = view.cursor / room * room;
-        let is_wide = area.width >= WIDE;
-        let mut shown = Vec::new();
-        for (index, row) in view.rows.iter().enumerate().skip(first).take(room) {
+        let shown = || view.rows.iter().enumerate().skip(first).take(room);
+        let node = widest(shown().map(|(_, row)| row.node.as_str()), 4, 12);
+        let columns = Columns::of(area.width, node);
+        let cells = |(index, row): (usize, &Row)| {
             let style = if index == view.cursor { CURSOR } else { Style::new() };
-            shown.push(lock_cells(row, is_wide).style(style));
-        }
-        let nodes = view.rows.iter().skip(first).take(room).map(|row| row.node.as_str());
-        let node = widest(nodes, 4, 12);
-        let holder = if is_wide { 30 } else { 20 };
-        let mut widths = vec![
-            Constraint::Fill(1),
-            Constraint::Length(holder),
-            Constraint::Length(node),
-            Constraint::Length(7),
-            Constraint::Length(6),
-        ];
-        let mut heads = vec![heading(view, listing), "holder".to_string()];
-        heads.extend(["node", "for", "queue"].map(str::to_string));
-        if is_wide {
-            widths.push(Constraint::Length(20));
-            heads.push("fence".to_string());
-        }
-        self.table(heads, shown, &widths, area);
+            columns.cells(row).style(style)
+        };
+        let heads = columns.pick(
+            [&heading(view, listing), "holder", "node", "for", "queue", "fence"].map(String::from),
+        );
+        self.table(heads, shown().map(cells).collect(), &columns.widths(), area);
     }
 
     fn lock(&mut self, name: &str, listing: Option<&Listing>, first: usize, area: Rect) {
@@ -252,6 +242,8 @@ impl Screen<'_, '_> {
             let fence = line.fence.map_or("-".to_string(), |fence| fence.to_string());
             let process = match &line.durable {
                 Some(durable) => durable.id.to_string(),
+                // Over HTTP and RESP nobody says which process it is.
+                None if line.pid == 0 => printable(&line.host),
                 None => format!("{} at {}", line.pid, printable(&line.host)),
             };
             let (node, age) = (line.key.node.clone(), lasting(age_of(line)));
@@ -291,7 +283,7 @@ const HELP: &str = "\
 Up, Down, j, k     move; PageUp, PageDown, Home, End too
 Enter              inspect the lock at the cursor: who holds it, who waits
 Esc                go back; in the overview: show all locks again
-/                  show only locks whose names begin with a text; with * before it,
+/                  show only locks whose names begin with a text; after a *:
                    those of this part in whose name or holder it occurs
 s                  sort by name, queue, age or node
 > <                the next part of a long list, and the one before
@@ -364,18 +356,56 @@ fn heading(view: &View, listing: &Listing) -> String {
     words
 }
 
-fn lock_cells(row: &Row, is_wide: bool) -> Cells<'static> {
-    let name = match row.permits {
-        1 => printable(&row.name),
-        permits => format!("{} (of {permits})", printable(&row.name)),
-    };
-    let more = if row.is_cut { "+" } else { "" };
-    let queue = format!("{}{more}", row.waiters);
-    let mut cells = vec![name, row.holder.clone(), cut(&row.node, 12), lasting(row.millis), queue];
-    if is_wide {
-        cells.push(row.fence.map_or("-".to_string(), |fence| fence.to_string()));
+/// What is shown of a lock in a line of some width.
+struct Columns {
+    /// How wide each is; nothing for those that are left out.
+    widths: [Option<Constraint>; 6],
+    holder: usize,
+}
+
+impl Columns {
+    fn of(width: u16, node: u16) -> Self {
+        let holder = match width {
+            WIDE.. => 30,
+            NARROW.. => 20,
+            _ => width / 3,
+        };
+        let long = |wide| (width >= NARROW).then_some(Constraint::Length(wide));
+        let fence = (width >= WIDE).then_some(Constraint::Length(20));
+        let queue = Some(Constraint::Length(6));
+        let (name, who) = (Some(Constraint::Fill(1)), Some(Constraint::Length(holder)));
+        Columns { widths: [name, who, long(node), long(7), queue, fence], holder: holder.into() }
     }
-    Cells::new(cells)
+
+    /// Those of a line that are shown.
+    fn pick(&self, all: [String; 6]) -> Vec<String> {
+        let shown = all.into_iter().zip(&self.widths).filter(|(_, width)| width.is_some());
+        shown.map(|(text, _)| text).collect()
+    }
+
+    fn widths(&self) -> Vec<Constraint> {
+        self.widths.iter().flatten().copied().collect()
+    }
+
+    fn cells(&self, row: &Row) -> Cells<'static> {
+        let name = match row.permits {
+            1 => printable(&row.name),
+            permits => format!("{} (of {permits})", printable(&row.name)),
+        };
+        // How many more there are has to be seen, whatever the first one is called.
+        let holder = match row.others {
+            0 => row.holder.clone(),
+            others => {
+                let others = format!(" +{others}");
+                let room = self.holder.saturating_sub(others.len());
+                cut(&row.holder, room) + &others
+            }
+        };
+        let more = if row.is_cut { "+" } else { "" };
+        let queue = format!("{}{more}", row.waiters);
+        let fence = row.fence.map_or("-".to_string(), |fence| fence.to_string());
+        Cells::new(self.pick([name, holder, cut(&row.node, 12), lasting(row.millis), queue, fence]))
+    }
 }
 
 fn keys(view: &View) -> String {
@@ -385,6 +415,7 @@ fn keys(view: &View) -> String {
             format!("? help  q quit  Enter inspect  / filter  s sort: {sort}  n node  p pause")
         }
         Page::Help => "Esc back  q quit".to_string(),
+        Page::Lock(_) => "Esc back  F release by force  ? help  q quit  n node".to_string(),
         _ => "Esc back  ? help  q quit  n node  p pause".to_string(),
     }
 }

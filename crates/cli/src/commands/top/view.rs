@@ -45,7 +45,7 @@ pub(super) struct View {
     /// Whether holds are being ended: one lock after the other.
     is_forcing: bool,
     /// How far the cursor goes with one key for a whole page.
-    pub(super) height: usize,
+    height: usize,
 }
 
 /// What the screen is about.
@@ -110,6 +110,11 @@ impl Rates {
 impl View {
     pub(super) fn new(nodes: Vec<String>) -> Self {
         View { nodes, height: 10, ..View::default() }
+    }
+
+    /// The screen has so many rows.
+    pub(super) fn on_resize(&mut self, rows: u16) {
+        self.height = usize::from(rows / 2).max(1);
     }
 
     /// What has to be asked for it.
@@ -258,9 +263,7 @@ impl View {
             KeyCode::Char('v') => self.open(Page::Views),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('n') => self.switch(),
-            KeyCode::Char('F') if !self.is_forcing => {
-                self.input = self.holders().map(Input::Force);
-            }
+            KeyCode::Char('F') => self.ask_for_force(),
             KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.move_to(self.cursor + 1),
             KeyCode::PageUp => self.cursor = self.cursor.saturating_sub(self.height),
@@ -351,6 +354,16 @@ impl View {
             page => self.sample.as_ref().map_or(0, |sample| lines_of(page, sample)),
         };
         self.cursor = line.min(count.saturating_sub(1));
+    }
+
+    /// Asks whether holds are to end. One lock after the other: it may take as long as a lease.
+    fn ask_for_force(&mut self) {
+        let Some(name) = self.current().map(printable) else { return };
+        match self.holders() {
+            _ if self.is_forcing => self.tell("the last one has not ended yet".to_string()),
+            None => self.tell(format!("nobody holds '{name}'")),
+            Some(meant) => self.input = Some(Input::Force(meant)),
+        }
     }
 
     /// Who holds the lock that the cursor is at, or that is inspected; nothing if nobody does.

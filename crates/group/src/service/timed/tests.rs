@@ -21,7 +21,7 @@ const TOKEN: &[u8] = b"mine";
 
 fn asked(id: u128, names: &[&str], wait: Wait) -> AcquireTimed {
     let names = names.iter().map(|name| name.to_string()).collect();
-    let who = Who { label: "job".into(), pid: 7, host: "there".into() };
+    let who = Who { label: "job".into(), pid: 7, host: "there".into(), ..Who::default() };
     let (id, token) = (HoldId(id), TOKEN.to_vec());
     AcquireTimed { id, names, permits: 1, wait, ttl: TTL, who, token }
 }

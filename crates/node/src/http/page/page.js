@@ -13,9 +13,13 @@ async function start() {
   try {
     const answer = await fetch("openapi.json");
     const api = await answer.json();
-    about.textContent = `${api.info.description}\n\nVersion ${api.info.version}`;
+    about.textContent = "";
+    prose(about, `${api.info.description}\n\nVersion ${api.info.version}`);
     const all = document.querySelector("#operations");
-    for (const [path, item] of Object.entries(api.paths)) {
+    // What is about locks comes first.
+    const isOther = ([path]) => !path.startsWith("/v1/");
+    const paths = Object.entries(api.paths).sort((one, two) => isOther(one) - isOther(two));
+    for (const [path, item] of paths) {
       for (const method of METHODS.filter((method) => item[method])) {
         all.append(operation(api, path, method, item[method]));
       }
@@ -30,8 +34,8 @@ function operation(api, path, method, described) {
   const find = (selector) => part.querySelector(selector);
   find(".method").textContent = method.toUpperCase();
   find(".path").textContent = path;
-  find(".what").textContent = described.summary ?? "";
-  find(".more").textContent = described.description ?? "";
+  inline(find(".what"), described.summary ?? "");
+  prose(find(".more"), described.description ?? "");
   const fields = find(".fields");
   const parameters = (described.parameters ?? []).map((parameter) => {
     const input = document.createElement("input");
@@ -55,11 +59,28 @@ function operation(api, path, method, described) {
   return part;
 }
 
+// Texts of the document have empty lines between paragraphs, and code between backquotes.
+function prose(place, text) {
+  for (const paragraph of text.split(/\n{2,}/).filter((part) => part.trim())) {
+    const part = document.createElement("p");
+    inline(part, paragraph.replace(/\s*\n\s*/g, " "));
+    place.append(part);
+  }
+}
+
+function inline(place, text) {
+  text.split("`").forEach((part, index) => {
+    const code = document.createElement("code");
+    code.textContent = part;
+    place.append(index % 2 === 1 ? code : part);
+  });
+}
+
 function labelled(name, description, input) {
   const label = document.createElement("label");
   const about = document.createElement("span");
   about.className = "about";
-  about.textContent = description ? ` ${description}` : "";
+  inline(about, description ? ` ${description}` : "");
   label.append(name, about, input);
   return label;
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::access::{Denied, Identity};
 use crate::resp::command::{self, ALL, Spec};
 use crate::resp::failure::{Failure, unknown_part, wrong_count};
 use crate::resp::frame::{Command, integer};
 use crate::resp::reply::Replies;
 
-use super::Client;
+use super::{Client, known_name};
 
 /// The version of Redis that clients are told: they choose by it what to send.
 const REDIS_VERSION: &str = "7.2.0";
@@ -27,15 +28,29 @@ impl Client {
 
     /// Somebody says who it is. The user may be left out; if it is said, it is the name of the token.
     fn identify(&mut self, user: Option<&[u8]>, token: &[u8]) -> Result<(), Failure> {
-        let wrong = || Failure::Said("WRONGPASS this user has no such token".into());
+        let wrong = || {
+            self.shared
+                .engine
+                .deny(None, "a token came with the name of another one, or is no text");
+            Failure::Said("WRONGPASS this user has no such token".into())
+        };
         let token = std::str::from_utf8(token).map_err(|_| wrong())?;
         let identity = self.shared.access.identify(Some(token), &self.origin)?;
         let is_its = |user: &[u8]| user == b"default" || user == identity.name.as_bytes();
         if identity.proven_name().is_some() && !user.is_none_or(is_its) {
             return Err(wrong());
         }
-        self.identity = Ok(Arc::new(identity));
+        let is_known = self.identity.as_ref().is_ok_and(|before| before.is_same(&identity));
+        if !is_known {
+            self.shared.engine.record_token(&identity, &format!("RESP, from {}", self.who.host));
+        }
+        self.become_somebody(Ok(Arc::new(identity)));
         Ok(())
+    }
+
+    fn become_somebody(&mut self, identity: Result<Arc<Identity>, Denied>) {
+        self.who.identity = known_name(&identity);
+        self.identity = identity;
     }
 
     /// `HELLO [version [AUTH user token] [SETNAME name]]`.
@@ -189,7 +204,7 @@ impl Client {
     pub(super) fn reset(&mut self) {
         self.bound.reset();
         self.watching.end(None);
-        self.identity = self.shared.access.identify(None, &self.origin).map(Arc::new);
+        self.become_somebody(self.shared.access.identify(None, &self.origin).map(Arc::new));
         self.who.label.clear();
         self.park = self.shared.park;
         self.replies.is_resp3 = false;

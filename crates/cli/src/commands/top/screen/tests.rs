@@ -43,7 +43,7 @@ fn members_and_locks_fit_a_small_terminal() {
         [
             "a at 10.0.0.1:7800, group 'g', up 3 min",
             "ready, epoch 3, 2 of 3 members since 5.0 s, lease 4.2 s left",
-            "2 held, 3 waiting, 4 sessions",
+            "at this node 2 held, 3 waiting, 4 sessions",
             "grants 1,250/s, hand-overs 0.0/s, messages 50/s",
             "member      address        view  lease    link",
             "c           10.0.0.3:7800  out   -        down for 5.0 s: connection refused",
@@ -66,6 +66,38 @@ fn a_wide_terminal_shows_fences_too() {
     let screen = screen(&view(sample(lines())), 120, 24);
     assert!(screen.iter().any(|line| line.starts_with("b           10.0.0.2:7800")), "{screen:#?}");
     assert!(screen.iter().any(|line| line.ends_with("12884901888")), "{screen:#?}");
+}
+
+#[test]
+fn a_narrow_terminal_shows_names_before_anything_else() {
+    let screen = screen(&view(sample(lines())), 40, 24);
+    let lock = screen.iter().find(|line| line.starts_with("db/orders")).unwrap();
+    assert_eq!(lock, "db/orders          ana:migrate    2");
+}
+
+#[test]
+fn how_many_hold_a_lock_is_seen_and_somebody_without_a_name_is_not_nobody() {
+    let mut all = vec![line("pool", 0, "a-name-that-is-too-long-for-it"), line("pool", 0, "b")];
+    all.push(line("unnamed", 0, ""));
+    all.push(line("waits", 1, ""));
+    let screen = screen(&view(sample(all)), 80, 24);
+    let cells = |name: &str| -> String {
+        let line = screen.iter().find(|line| line.starts_with(name)).unwrap();
+        line.chars().skip(37).take(20).collect::<String>().trim_end().to_string()
+    };
+    assert!(cells("pool").starts_with("a-name-that") && cells("pool").ends_with(" +1"));
+    assert_eq!(cells("unnamed"), "at build-1");
+    assert_eq!(cells("waits"), "-");
+}
+
+#[test]
+fn the_keys_fit_a_small_terminal() {
+    let mut view = view(sample(lines()));
+    press(&mut view, &[KeyCode::Char('?')]);
+    let shown = screen(&view, 80, 24).concat();
+    for line in HELP.lines() {
+        assert!(line.chars().count() < 80 && shown.contains(line), "{line}");
+    }
 }
 
 #[test]

@@ -149,10 +149,11 @@ fn only_holds_that_were_seen_are_ended_and_only_after_a_yes() {
     assert_eq!(view.on_key(KeyCode::Char('y').into()), Some(Effect::Force(meant)));
     press(&mut view, "F");
     assert_eq!(view.input, None, "one after the other");
+    assert_eq!(view.news(), Some("the last one has not ended yet"));
     view.on_forced("done".to_string());
     assert_eq!(view.news(), Some("done"));
     press(&mut view, "jF");
-    assert_eq!(view.input, None, "nobody holds it");
+    assert_eq!((&view.input, view.news()), (&None, Some("nobody holds 'b'")));
 }
 
 #[test]
