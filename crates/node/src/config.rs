@@ -2,6 +2,7 @@
 
 mod audit;
 mod file;
+mod git;
 mod http;
 mod resp;
 mod security;
@@ -18,6 +19,9 @@ pub use self::resp::RespConfig;
 pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
+pub use git::{
+    Fold, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig,
+};
 
 pub use http::HttpConfig;
 
@@ -89,6 +93,8 @@ pub struct Config {
     pub may_register: bool,
     /// Where and how HTTP is served.
     pub http: HttpConfig,
+    /// What is to be known of Git repositories, whose locks are served over HTTP.
+    pub git: GitConfig,
     /// Where it writes down who holds what and who administers what.
     pub audit: AuditConfig,
     /// Where and how the Redis protocol is served.
@@ -225,6 +231,9 @@ pub enum ConfigError {
         "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
     )]
     TwoRegistries,
+    /// Something about Git that cannot be.
+    #[error("[git]: {0}")]
+    Git(String),
     /// A `SET NX` that would wait for too long.
     #[error("a SET NX waits at most {1:?} in a queue, not {0:?}")]
     Park(Duration, Duration),
@@ -264,6 +273,7 @@ impl Config {
             drain: USUAL_DRAIN,
             may_register: false,
             http: HttpConfig::default(),
+            git: GitConfig::default(),
             audit: AuditConfig::default(),
             resp: RespConfig::default(),
             security: SecurityConfig::default(),
@@ -394,6 +404,7 @@ impl Config {
         }
         self.http.check()?;
         self.resp.check()?;
+        self.git.check()?;
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),

@@ -17,7 +17,7 @@ const RETRY_SECONDS: u16 = 1;
 
 /// What kind of problem it is: what clients may decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     BadRequest,
     Unauthenticated,
     Forbidden,
@@ -57,15 +57,15 @@ impl Kind {
     ];
 
     /// The last part of its URI.
-    pub(super) fn slug(self) -> &'static str {
+    pub(crate) fn slug(self) -> &'static str {
         self.texts().1
     }
 
-    pub(super) fn status(self) -> StatusCode {
+    pub(crate) fn status(self) -> StatusCode {
         self.texts().0
     }
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         self.texts().2
     }
 
@@ -194,7 +194,7 @@ impl Kind {
 
 /// Why a request is not served.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     kind: Kind,
     code: &'static str,
     detail: String,
@@ -231,7 +231,7 @@ pub(super) struct ProblemBody {
 }
 
 impl Problem {
-    pub(super) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
         Problem { kind, code, detail: detail.into(), holders: Vec::new(), is_counted: false }
     }
 
@@ -240,8 +240,30 @@ impl Problem {
         Problem { holders, ..self }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Its body, as a value to which more can be added.
+    pub(crate) fn body(&self) -> serde_json::Value {
+        // Texts and numbers can always be written.
+        serde_json::to_value(self.problem_body()).unwrap_or_default()
+    }
+
+    fn problem_body(&self) -> ProblemBody {
+        let kind = self.kind;
+        ProblemBody {
+            r#type: format!("/problems/{}", kind.slug()),
+            title: kind.title(),
+            status: kind.status().as_u16(),
+            detail: self.detail.clone(),
+            code: self.code,
+            holders: self.holders.clone(),
+        }
     }
 }
 
@@ -254,15 +276,8 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Problem { kind, code, detail, holders, is_counted } = self;
-        let body = ProblemBody {
-            r#type: format!("/problems/{}", kind.slug()),
-            title: kind.title(),
-            status: kind.status().as_u16(),
-            detail,
-            code,
-            holders,
-        };
+        let body = self.problem_body();
+        let Problem { kind, code, is_counted, .. } = self;
         let mut response = (kind.status(), axum::Json(&body)).into_response();
         if !is_counted {
             response.extensions_mut().insert(Uncounted(code));
