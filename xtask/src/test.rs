@@ -13,6 +13,7 @@ const PACKAGES: &[&str] = &[
     "etcd-client",
     "etcd-server",
     "fonts-dejavu-core",
+    "git-lfs",
     "groff",
     "iproute2",
     "openssl",

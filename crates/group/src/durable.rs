@@ -10,7 +10,7 @@ use core::fmt;
 use catraca_core::Claim;
 use serde::{Deserialize, Serialize};
 
-use crate::membership::Run;
+use crate::membership::{Run, decode};
 use crate::refusal::Refusal;
 use crate::registry::{HOLDS, Revision};
 use crate::shard::HeldLock;
@@ -144,6 +144,33 @@ pub struct Unlock {
     pub owner: Option<String>,
 }
 
+/// A durable hold that is to belong to somebody else from now on. Its locks are never free meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Transfer {
+    /// Which one.
+    pub id: HoldId,
+    /// Who it belongs to now: if that is somebody else, nothing is done.
+    pub from: String,
+    /// Who it is to belong to.
+    pub to: String,
+    /// What the new owner has to say about it.
+    pub note: String,
+}
+
+impl Transfer {
+    /// Checks the texts.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let text = |what: &str, most| Refusal::DurableText(what.into(), most);
+        match self {
+            _ if !(1..=LONGEST_OWNER).contains(&self.to.len()) => {
+                Err(text("an owner", LONGEST_OWNER))
+            }
+            _ if self.note.len() > LONGEST_NOTE => Err(text("a note", LONGEST_NOTE)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What names a durable hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
@@ -161,6 +188,20 @@ impl DurableHold {
             (id, names, permits, owner, request)
         };
         of(self) == of(asked)
+    }
+
+    /// Reads what the registry keeps of a durable hold; nothing if that is something else.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        decode(value)
+    }
+
+    /// Whether this is the grant that `written` was written for, whoever it belongs to by now.
+    pub(crate) fn is_grant_of(&self, written: &DurableHold) -> bool {
+        let of = |hold: &DurableHold| {
+            let DurableHold { id, names, permits, fences, granted_at, .. } = hold.clone();
+            (id, names, permits, fences, granted_at)
+        };
+        of(self) == of(written)
     }
 }
 

@@ -52,7 +52,7 @@ pub use driver::{
 };
 pub use durable::{
     AcquireDurable, Adopted, DurableHold, DurablePart, HoldId, LONGEST_NOTE, LONGEST_OWNER, Target,
-    Unlock,
+    Transfer, Unlock,
 };
 pub use fence::{MOST_HANDOVERS, unpack as unpack_fence};
 pub use force::{Force, Order};

@@ -12,7 +12,7 @@ use ahash::RandomState;
 use catraca_core::{Claim, Fence};
 
 use crate::driver::{Client, Driver, Ending, Event, Outputs, Place, Settled, StepMessage, Timer};
-use crate::durable::{AcquireDurable, HoldId, Unlock};
+use crate::durable::{AcquireDurable, HoldId, Transfer, Unlock};
 use crate::force::Order;
 use crate::lock::Owner;
 use crate::lock::mutants::Mutant;
@@ -76,6 +76,8 @@ pub enum Input<'a> {
     CancelDurable(u64),
     /// Somebody releases a durable hold.
     Unlock(u64, Unlock),
+    /// Somebody gives a durable hold to another owner, at this time in milliseconds since 1970.
+    Transfer(u64, Transfer, u64),
     /// Somebody asks for a timed hold.
     AcquireTimed(u64, AcquireTimed),
     /// Nobody waits for this timed hold any more.
@@ -191,6 +193,9 @@ impl WholeMember {
             }
             Input::CancelDurable(asker) => service.cancel_durable(asker, host, out),
             Input::Unlock(asker, unlock) => service.unlock(asker, unlock, host, out),
+            Input::Transfer(asker, transfer, unix_millis) => {
+                service.transfer(asker, transfer, unix_millis, host, out);
+            }
             Input::AcquireTimed(asker, asked) => service.acquire_timed(asker, asked, host, out),
             Input::CancelTimed(id) => service.cancel_timed(id, host, out),
             Input::Timed(asker, which, operation) => {

@@ -20,6 +20,9 @@ pub const HOLDS: &str = "hold/";
 /// The key that is written whenever a durable hold is released. An answer shows it, so every member that
 /// beats hears of releases, also if it watches nothing.
 pub const RELEASED: &str = "released";
+/// The key that is written whenever a durable hold is written. Whoever keeps a list of holds sees by this
+/// key and [`RELEASED`] whether the list is up to date.
+pub const TAKEN: &str = "taken";
 /// The longest key, in bytes.
 pub const LONGEST_KEY: usize = 1024;
 /// The longest value, in bytes.

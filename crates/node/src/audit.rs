@@ -140,7 +140,7 @@ impl Audit {
 
     /// Writes down what happened to a lock, if that is of interest: waiting is not.
     pub(crate) fn write_change(&self, change: &Change) {
-        if matches!(change.what, What::Waits | What::GivesUp) {
+        if matches!(change.what, What::Waits | What::GivesUp | What::Git) {
             return;
         }
         self.write(Record {

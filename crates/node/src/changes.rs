@@ -87,6 +87,9 @@ pub(crate) enum What {
     Lost,
     /// Somebody has released it by force.
     Forced,
+    /// Something that the interface for Git says of a lock, as JSON in the place of the label. Only those
+    /// are told who ask for that.
+    Git,
 }
 
 impl What {
@@ -99,6 +102,7 @@ impl What {
             What::Released => "released",
             What::Lost => "lost",
             What::Forced => "forced",
+            What::Git => "git",
         }
     }
 }
@@ -122,6 +126,12 @@ enum Note {
     },
     /// A request is about to end, and this is who made it.
     By(RequestId, Box<By>),
+    /// Something that the interface for Git says of a lock.
+    Said {
+        unix_millis: u64,
+        name: Box<str>,
+        text: Box<str>,
+    },
 }
 
 #[derive(Debug)]
@@ -139,10 +149,24 @@ struct Notes {
     dropped: u64,
 }
 
+/// Somebody who is told.
+struct Subscriber {
+    prefix: String,
+    /// Whether it wants to know what the interface for Git says, and nothing else; or everything else.
+    is_for_git: bool,
+    queue: Arc<Queue>,
+}
+
+impl Subscriber {
+    fn wants(&self, change: &Change) -> bool {
+        change.name.starts_with(&self.prefix) && self.is_for_git == (change.what == What::Git)
+    }
+}
+
 /// Who is told, and what was told last.
 struct Audience {
     recent: Recent,
-    subscribers: BTreeMap<u64, (String, Arc<Queue>)>,
+    subscribers: BTreeMap<u64, Subscriber>,
     last_subscriber: u64,
     /// Since when there is no subscriber.
     idle_since: Option<Instant>,
@@ -221,6 +245,14 @@ impl Changes {
         self.push(Note::By(request, Box::new(client.into())));
     }
 
+    /// The interface for Git says something of a lock.
+    pub(crate) fn say(&self, name: &str, text: String) {
+        if self.is_watched() {
+            let (unix_millis, name) = (unix_millis(), name.into());
+            self.push(Note::Said { unix_millis, name, text: text.into() });
+        }
+    }
+
     fn push(&self, note: Note) {
         let mut notes = hold(&self.notes);
         if notes.notes.len() >= MOST_NOTES {
@@ -238,6 +270,24 @@ impl Changes {
     /// Whoever reads this is told what happens from now on to the locks whose names begin with
     /// `prefix`; and what has happened after the change with this number, if it is still known.
     pub(crate) fn subscribe(self: &Arc<Self>, prefix: String, after: Option<u64>) -> Subscription {
+        self.subscribe_to(false, prefix, after)
+    }
+
+    /// The same of what the interface for Git says.
+    pub(crate) fn subscribe_to_git(
+        self: &Arc<Self>,
+        prefix: String,
+        after: Option<u64>,
+    ) -> Subscription {
+        self.subscribe_to(true, prefix, after)
+    }
+
+    fn subscribe_to(
+        self: &Arc<Self>,
+        is_for_git: bool,
+        prefix: String,
+        after: Option<u64>,
+    ) -> Subscription {
         let mut audience = hold(&self.audience);
         if !self.is_watched.swap(true, Ordering::Relaxed) {
             // Nobody has noted what happened before.
@@ -247,11 +297,12 @@ impl Changes {
         // The others have to be asked.
         self.noted.notify_one();
         let queue = Arc::new(Queue::default());
+        let subscriber = Subscriber { prefix, is_for_git, queue: Arc::clone(&queue) };
         match after.map(|after| audience.recent.after(after)) {
             None => {}
             Some(Ok(missed)) => {
-                let fits = |change: &&Arc<Change>| change.name.starts_with(&prefix);
-                missed.filter(fits).for_each(|change| queue.push(change));
+                let wanted = missed.filter(|change| subscriber.wants(change));
+                wanted.for_each(|change| queue.push(change));
             }
             Some(Err(last)) => queue.gap(last),
         }
@@ -260,7 +311,7 @@ impl Changes {
         }
         audience.last_subscriber += 1;
         let id = audience.last_subscriber;
-        audience.subscribers.insert(id, (prefix, Arc::clone(&queue)));
+        audience.subscribers.insert(id, subscriber);
         Subscription { changes: Arc::clone(self), id, queue }
     }
 
@@ -277,7 +328,7 @@ impl Changes {
     pub(crate) fn close(&self) {
         let mut audience = hold(&self.audience);
         audience.is_closed = true;
-        audience.subscribers.values().for_each(|(_, queue)| queue.close());
+        audience.subscribers.values().for_each(|it| it.queue.close());
     }
 
     /// Takes the notes, and how many there was no room for.
@@ -290,10 +341,8 @@ impl Changes {
     fn tell(&self, change: Change) {
         let mut audience = hold(&self.audience);
         let change = audience.recent.push(change);
-        for (prefix, queue) in audience.subscribers.values() {
-            if change.name.starts_with(prefix) {
-                queue.push(&change);
-            }
+        for subscriber in audience.subscribers.values().filter(|it| it.wants(&change)) {
+            subscriber.queue.push(&change);
         }
     }
 
@@ -301,7 +350,7 @@ impl Changes {
     fn tell_gap(&self) {
         let mut audience = hold(&self.audience);
         let number = audience.recent.skip();
-        audience.subscribers.values().for_each(|(_, queue)| queue.gap(number));
+        audience.subscribers.values().for_each(|it| it.queue.gap(number));
     }
 
     /// Another member says something. What there is no room for shows as a gap.
@@ -452,12 +501,24 @@ fn resolve(engine: &Engine, notes: Vec<Note>) -> Vec<Change> {
                 known.insert(*request, (**by).clone());
             }
             Note::Change { noted, .. } => unknown.extend(noted.request),
+            Note::Said { .. } => {}
         }
     }
     unknown.retain(|request| !known.contains_key(request));
     engine.identify(&unknown, &mut known);
     let change = |note| match note {
         Note::By(..) => None,
+        Note::Said { unix_millis, name, text } => Some(Change {
+            number: 0,
+            unix_millis,
+            member: engine.watching().member.clone(),
+            what: What::Git,
+            name: name.into_string(),
+            permits: 1,
+            fence: None,
+            label: text.into_string(),
+            identity: String::new(),
+        }),
         Note::Change { what, fence, noted } => {
             let Noted { unix_millis, name, permits, request } = noted;
             let By { label, identity } = match request {

@@ -3,6 +3,7 @@
 mod audit;
 mod error;
 mod file;
+mod git;
 mod http;
 mod resp;
 mod security;
@@ -20,6 +21,8 @@ pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
 pub use error::ConfigError;
+pub use git::{Fold, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig};
+
 pub use http::HttpConfig;
 
 /// The group of a node that was told nothing.
@@ -90,6 +93,8 @@ pub struct Config {
     pub may_register: bool,
     /// Where and how HTTP is served.
     pub http: HttpConfig,
+    /// What is to be known of Git repositories, whose locks are served over HTTP.
+    pub git: GitConfig,
     /// Where it writes down who holds what and who administers what.
     pub audit: AuditConfig,
     /// Where and how the Redis protocol is served.
@@ -120,6 +125,7 @@ impl Config {
             drain: USUAL_DRAIN,
             may_register: false,
             http: HttpConfig::default(),
+            git: GitConfig::default(),
             audit: AuditConfig::default(),
             resp: RespConfig::default(),
             security: SecurityConfig::default(),
@@ -250,6 +256,7 @@ impl Config {
         }
         self.http.check()?;
         self.resp.check()?;
+        self.git.check()?;
         match self.members.len() {
             0 => return Err(ConfigError::Empty),
             many if many > MOST_MEMBERS => return Err(ConfigError::Members(many)),

@@ -10,15 +10,18 @@ use std::time::Duration;
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
-    Selection, Status, Target, TimedHold, Unlock, Wait, Which, Who,
+    Selection, Status, Target, TimedHold, Transfer, Unlock, Wait, Which, Who,
 };
+use catraca_registry::Registry;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
 
 use crate::access::Identity;
+use crate::audit::Record;
 use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::metrics::{self, Metrics};
+use crate::mutex::hold;
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -103,6 +106,11 @@ impl Gateway {
         self.engine.unlock_durable(unlock).await.map(|hold| *hold)
     }
 
+    /// Gives a durable hold to another owner, wherever it is. Returns it as it is then.
+    pub(crate) async fn transfer(&self, transfer: Transfer) -> Result<DurableHold, Refusal> {
+        self.engine.transfer_durable(transfer).await.map(|hold| *hold)
+    }
+
     /// Looks at a durable hold, wherever it is.
     pub(crate) async fn durable(&self, target: Target) -> Result<DurableHold, Refusal> {
         self.engine.look_durable(target).await.map(|hold| *hold)
@@ -145,6 +153,32 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
+    }
+
+    /// The same of what the interface for Git says; see [`Gateway::say`].
+    pub(crate) fn git_changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.engine.git_changes(prefix, after)
+    }
+
+    /// The interface for Git says something of a lock, as JSON, to whoever watches at whichever member.
+    pub(crate) fn say(&self, lock: &str, text: String) {
+        self.engine.watching().say(lock, text);
+    }
+
+    /// Writes something into the audit log, if there is one.
+    pub(crate) fn record(&self, record: Record) {
+        let epoch = self.engine.epoch();
+        self.engine.record(Record { epoch, ..record });
+    }
+
+    /// The registry, once it is open and until the node stops.
+    pub(crate) fn registry(&self) -> Option<Arc<dyn Registry>> {
+        hold(&self.engine.registry).clone()
+    }
+
+    /// The label of the cluster that a member is in, if it is known and carries one.
+    pub(crate) fn cluster_of(&self, member: &str) -> Option<String> {
+        self.engine.cluster_of(member)
     }
 
     /// What is counted of the interfaces.

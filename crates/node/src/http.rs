@@ -4,7 +4,7 @@
 //! whatever is refused, by whom ever, leaves as a `problem.rs`. Names of locks travel in bodies and queries and
 //! never in paths, and fences are strings, because they do not fit into the numbers of all JSON readers.
 
-mod caller;
+pub(crate) mod caller;
 mod changes;
 mod document;
 mod force;
@@ -13,13 +13,13 @@ mod health;
 mod hold;
 mod holds;
 mod host;
-mod input;
+pub(crate) mod input;
 #[cfg(test)]
 mod limits;
 mod locks;
 mod page;
 mod presence;
-mod problem;
+pub(crate) mod problem;
 mod server;
 mod state;
 mod status;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -48,22 +48,41 @@ use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::Config;
 use crate::gateway::Gateway;
+use crate::git::{self, Git};
 use crate::native::quota::Quota;
 use crate::node::StartError;
 
 /// What requests are served with.
 #[derive(Clone)]
 pub(crate) struct Api {
-    gateway: Gateway,
+    pub(crate) gateway: Gateway,
     access: Arc<Access>,
-    quota: Arc<Quota>,
+    pub(crate) quota: Arc<Quota>,
     /// Where the state of Terraform is kept, if it is.
     states: Option<Arc<States>>,
+    /// What is served for Git.
+    pub(crate) git: Arc<Git>,
 }
 
 impl Api {
-    pub(crate) fn new(gateway: &Gateway, access: &Arc<Access>, quota: Arc<Quota>) -> Self {
-        Api { gateway: gateway.clone(), access: Arc::clone(access), quota, states: None }
+    fn open(
+        config: &Config,
+        gateway: &Gateway,
+        quota: Arc<Quota>,
+        acceptor: &Acceptor,
+    ) -> Result<Self, StartError> {
+        let states = config.http.terraform_state.as_ref().map(|folder| {
+            let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
+            States::open(folder).map(Arc::new).map_err(failed)
+        });
+        let git = Git::open(&config.git, gateway, acceptor.tls.is_some())?;
+        Ok(Api {
+            gateway: gateway.clone(),
+            access: Arc::clone(&acceptor.access),
+            quota,
+            states: states.transpose()?,
+            git: Arc::new(git),
+        })
     }
 }
 
@@ -72,20 +91,19 @@ pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
+    git: Arc<Git>,
 }
 
 impl Serving {
     /// Begins to serve HTTP, if that is configured.
     pub(crate) async fn start(
         config: &Config,
-        mut api: Api,
+        gateway: &Gateway,
+        quota: Arc<Quota>,
         acceptor: &Acceptor,
     ) -> Result<Option<Self>, StartError> {
         let Some(listen) = config.http.listen.clone() else { return Ok(None) };
-        if let Some(folder) = &config.http.terraform_state {
-            let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
-            api.states = Some(Arc::new(States::open(folder).map_err(failed)?));
-        }
+        let api = Api::open(config, gateway, quota, acceptor)?;
         let failed = |reason| StartError::Listen { address: listen.clone(), reason };
         let listener = TcpListener::bind(&listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -93,9 +111,11 @@ impl Serving {
             return Err(StartError::Insecure(address));
         }
         let (stop, stopped) = watch::channel(false);
+        let git = Arc::clone(&api.git);
+        git.start();
         let server = Server::new(api, acceptor.clone());
         let task = tokio::spawn(server.run(listener, stopped));
-        Ok(Some(Serving { address, stop, task }))
+        Ok(Some(Serving { address, stop, task, git }))
     }
 
     /// Takes no more requests, and waits a moment until those that came are answered.
@@ -109,6 +129,7 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.task.abort();
+        self.git.stop();
     }
 }
 
@@ -121,6 +142,7 @@ fn router(api: Api) -> Router {
         .route("/problems/{kind}", get(problem::explain))
         .route("/terraform/{*name}", any(terraform::serve))
         .route("/terraform-lock/{*name}", any(terraform::serve_lock))
+        .route("/git/{*rest}", any(git::serve))
         .merge(page::routes());
     router
         .fallback(nothing_here)
@@ -147,8 +169,14 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     response
 }
 
-async fn nothing_here() -> Problem {
-    Problem::new(Kind::NotFound, "no-such-path", "there is nothing here; see /openapi.json")
+async fn nothing_here(uri: Uri) -> Response {
+    if uri.path().ends_with("/locks/verify") {
+        // A client that finds nothing there would push without asking for locks ever again.
+        return git::bad_repository();
+    }
+    let problem =
+        Problem::new(Kind::NotFound, "no-such-path", "there is nothing here; see /openapi.json");
+    problem.into_response()
 }
 
 /// The framework adds which methods there are.

@@ -20,6 +20,7 @@ mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;
+mod git;
 mod http;
 #[cfg(test)]
 mod limits;
@@ -56,8 +57,9 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, HttpConfig,
-    LEASE_RANGE, RespConfig, SecurityConfig, TlsFiles,
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, Fold, GitConfig,
+    HttpConfig, LEASE_RANGE, Policy, RepositoryConfig, RepositorySettings, RespConfig,
+    SecurityConfig, TlsFiles, WebhookConfig,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};

@@ -79,9 +79,9 @@ pub enum StartError {
         /// What the system says.
         reason: io::Error,
     },
-    /// The directory for the state of Terraform cannot be used.
+    /// A directory cannot be used.
     #[error(
-        "cannot keep states in '{}': {}; choose a directory that this user may write to",
+        "cannot keep anything in '{}': {}; choose a directory that this user may write to",
         .folder.display(),
         plain(.reason)
     )]
@@ -90,6 +90,14 @@ pub enum StartError {
         folder: PathBuf,
         /// What the system says.
         reason: io::Error,
+    },
+    /// A webhook that cannot be used.
+    #[error("the webhook {url}: {why}")]
+    Webhook {
+        /// Where it is.
+        url: String,
+        /// What is wrong with it.
+        why: String,
     },
 }
 
@@ -224,8 +232,8 @@ impl Node {
         let gateway = Gateway::new(Arc::clone(&engine));
         let server =
             Arc::new(Server::new(Arc::clone(&engine), gateway.clone(), Arc::clone(&access)));
-        let api = http::Api::new(&gateway, &access, server.quota());
-        let http = http::Serving::start(&config, api, &protection.acceptor).await?;
+        let http =
+            http::Serving::start(&config, &gateway, server.quota(), &protection.acceptor).await?;
         let shared = resp::Shared::new(
             Arc::clone(&engine),
             gateway.clone(),

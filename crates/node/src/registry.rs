@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use catraca_client::frame;
-use catraca_group::{Member, Membership};
+use catraca_group::{HoldId, Member, Membership};
 use catraca_registry::{Embedded, Registry, Txn, Word};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -62,6 +62,9 @@ pub(crate) async fn watch(engine: Arc<Engine>, registry: Arc<dyn Registry>) {
     let mut words = registry.watch(first);
     while let Some(word) = words.recv().await {
         match &word {
+            Word::Changed { key, at } if HoldId::of_key(key).is_some() => {
+                engine.hold_changed(key, *at);
+            }
             Word::Changed { key, .. } if !Membership::concerns(key) => {}
             word => engine.hear_word(word),
         }

@@ -1,5 +1,6 @@
 //! `catraca node`: a member of a group that grants locks.
 
+mod git;
 mod http;
 mod operations;
 mod resp;
@@ -20,6 +21,7 @@ use catraca_node::{
 use nix::sys::signal::Signal;
 use tracing::Level;
 
+use self::git::GitArguments;
 use self::http::HttpArguments;
 use self::resp::RespArguments;
 use self::security::SecurityArguments;
@@ -85,6 +87,8 @@ pub(crate) struct Arguments {
     algorithm: Option<String>,
     #[command(flatten)]
     http: HttpArguments,
+    #[command(flatten)]
+    git: GitArguments,
     #[command(flatten)]
     operations: operations::OperationArguments,
     #[command(flatten)]
@@ -166,6 +170,7 @@ impl Arguments {
         config.lease = self.lease.unwrap_or(config.lease);
         config.drain = self.drain.unwrap_or(config.drain);
         self.http.add_to(&mut config.http);
+        self.git.add_to(&mut config.git);
         self.resp.add_to(&mut config.resp);
         config.registry = self.registry_place(&config)?;
         config.audit = self.operations.audit(config.audit);

@@ -41,6 +41,16 @@ impl fmt::Display for Run {
     }
 }
 
+impl Run {
+    /// Whether it keeps its lease up, as an answer of the registry shows it. One that does not any more will
+    /// never write a durable hold again.
+    pub fn beats_in(&self, answer: &Answer) -> bool {
+        let beat = answer.state.get(&beat_key(&self.name));
+        let beat = beat.and_then(|item| decode::<Beat>(&item.value));
+        beat.is_some_and(|beat| beat.incarnation == self.incarnation)
+    }
+}
+
 /// A member of a view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {

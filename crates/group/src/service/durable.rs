@@ -25,7 +25,7 @@ use crate::durable::{AcquireDurable, DurableHold, DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::{Beat, Membership, beat_key, decode, encode};
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Guard, Item, LONGEST_VALUE, Op, Revision, Trouble, Txn};
+use crate::registry::{Answer, Guard, Item, LONGEST_VALUE, Op, Revision, TAKEN, Trouble, Txn};
 use crate::request::{self, Acquire, Origin, RequestId};
 use crate::session::MOST_REQUESTS_IN_ALL;
 use crate::time::Time;
@@ -45,6 +45,8 @@ pub(super) struct Durables {
     last_ask: u64,
     /// The last release that was heard of, and when all holds here were looked at because of one.
     pub(super) released: Revision,
+    /// Up to where the driver has told which holds have changed; 0 if it does not watch them.
+    pub(super) watched: Revision,
     pub(super) looked_at: Time,
     pub(super) timer: Option<Time>,
 }
@@ -55,7 +57,8 @@ impl Hash for Durables {
         for (id, Entry { request, stage, .. }) in &self.entries {
             (id, request, stage).hash(hasher);
         }
-        (&self.pending, &self.unseen, self.released, self.timer.is_some()).hash(hasher);
+        (&self.pending, &self.unseen, self.timer.is_some()).hash(hasher);
+        (self.released, self.watched).hash(hasher);
         self.asks.keys().for_each(|number| number.hash(hasher));
     }
 }
@@ -401,7 +404,10 @@ impl Service {
         let (request, key) = (entry.request, id.key());
         let txn = Txn {
             guards: Vec::from([Guard::Absent(key.clone())]),
-            ops: Vec::from([Op::Put(key, encode(&entry.record))]),
+            ops: Vec::from([
+                Op::Put(key, encode(&entry.record)),
+                Op::Put(TAKEN.into(), encode(&id)),
+            ]),
             page: None,
         };
         let txn = if is_guarded { txn.given(guard) } else { txn };
@@ -472,6 +478,14 @@ impl Service {
             Some(found) if found == entry.record => self.keep_hold(id, item.born, out),
             Some(found) if found.answers(&entry.record) => {
                 self.end_durable(id, Ok(found), host, out);
+            }
+            // It was written, and given to somebody else since: the locks stay where they are.
+            Some(found) if found.is_grant_of(&entry.record) => {
+                let why = Refusal::NotOwner(found.owner.clone());
+                let askers = core::mem::take(&mut entry.askers);
+                entry.record = found;
+                self.keep_hold(id, item.born, out);
+                tell(&askers, &Err(why), out);
             }
             _ => {
                 let why = Refusal::OtherRequest(entry.record.request.clone());

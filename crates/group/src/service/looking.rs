@@ -4,13 +4,20 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::durable::{Entry, Purpose, Stage, shown, tell};
+use super::durable::{Durables, Entry, Purpose, Stage, shown, tell};
 use super::{Host, Output, Service};
 use crate::driver::Timer;
-use crate::durable::HoldId;
-use crate::membership::Membership;
+use crate::durable::{DurableHold, HoldId};
+use crate::membership::{Membership, decode};
 use crate::refusal::Refusal;
 use crate::registry::{Answer, Guard, MOST_TERMS, RELEASED, Revision, Trouble, Txn};
+
+impl Durables {
+    /// Whether a hold was released of which a driver that watches them has not told.
+    fn has_unwatched_release(&self) -> bool {
+        self.watched > Revision(0) && self.watched < self.released
+    }
+}
 
 impl Service {
     /// An answer shows when a hold was released last. If that is new, it may have been one that is here.
@@ -20,20 +27,29 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        let (now, pause) = (host.now(), self.pause());
         let Some(at) = answer.state.get(RELEASED).map(|item| item.at) else { return };
         let Some(durables) = self.durables() else { return };
         if at <= durables.released {
             return;
         }
         durables.released = at;
+        if durables.watched > Revision(0) {
+            // Mostly the driver will say which one it was. If it has not by then, all are looked at.
+            return self.set_durable_timer(host);
+        }
+        self.look_at_kept(host, out);
+    }
+
+    /// Looks at all holds that are here, but not too often: there may be many releases and many holds.
+    fn look_at_kept(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let (now, pause) = (host.now(), self.pause());
+        let Some(durables) = self.durables() else { return };
         let is_kept = |entry: &Entry| matches!(entry.stage, Stage::Kept { .. });
         let kept = durables.entries.iter().filter(|(_, entry)| is_kept(entry));
         let kept: Vec<HoldId> = kept.map(|(&id, _)| id).collect();
         if kept.is_empty() {
             return;
         }
-        // There may be many releases and many holds.
         if now < durables.looked_at + pause {
             durables.unseen.extend(kept);
             return self.set_durable_timer(host);
@@ -52,6 +68,9 @@ impl Service {
     ) {
         for (key, at) in keys {
             let Some(id) = HoldId::of_key(key) else { continue };
+            if let Some(durables) = self.durables() {
+                durables.watched = durables.watched.max(*at);
+            }
             let is_new = self.entry(id).is_some_and(|entry| match entry.stage {
                 Stage::Kept { born } => *at > born,
                 Stage::Writing { .. } => false,
@@ -134,10 +153,15 @@ impl Service {
         match (entry.stage, shown(answer, id)) {
             // It was read before the hold was written.
             (Stage::Kept { born }, _) if answer.revision < born => {}
-            (Stage::Kept { born }, item) => {
-                if item.is_none_or(|item| item.born != born) {
-                    self.end_durable(id, Err(Refusal::Unsure), host, out);
+            (Stage::Kept { born }, Some(item)) if item.born == born => {
+                // It may have been given to somebody else.
+                let found = decode::<DurableHold>(&item.value);
+                if let Some(found) = found.filter(|found| found.is_grant_of(&entry.record)) {
+                    entry.record = found;
                 }
+            }
+            (Stage::Kept { .. }, _) => {
+                self.end_durable(id, Err(Refusal::Unsure), host, out);
             }
             (Stage::Writing { .. }, _) | (Stage::Waiting, None) => {}
             (Stage::Unsure { beat, .. }, _) if answer.revision < beat => {}
@@ -158,6 +182,11 @@ impl Service {
         let ttl = self.membership().map_or(Duration::ZERO, |membership| membership.lease().ttl);
         let Some(durables) = self.durables() else { return };
         durables.timer = None;
+        if durables.has_unwatched_release() {
+            durables.watched = durables.released;
+            self.look_at_kept(host, out);
+        }
+        let Some(durables) = self.durables() else { return };
         let mut ids = core::mem::take(&mut durables.unseen);
         ids.extend(&durables.pending);
         durables.looked_at = now;
@@ -180,7 +209,8 @@ impl Service {
         let Some(durables) = self.durables() else { return };
         let stage = |id| durables.entries.get(id).map(|entry| entry.stage);
         let is_unsure = |id| matches!(stage(id), Some(Stage::Unsure { .. }));
-        let at = match durables.pending.iter().any(is_unsure) || !durables.unseen.is_empty() {
+        let is_urgent = !durables.unseen.is_empty() || durables.has_unwatched_release();
+        let at = match durables.pending.iter().any(is_unsure) || is_urgent {
             true => Some(now + pause),
             false if !durables.pending.is_empty() => Some(now + pause * 5),
             false => None,

@@ -1,4 +1,8 @@
-//! Releasing durable holds, at any member; and taking over those whose members are gone.
+//! Releasing durable holds, at any member, or giving them to somebody else; and taking over those whose
+//! members are gone.
+//!
+//! A hold is given away by writing it anew with another owner, if it is as it was found. Its locks are not
+//! released for that, so nobody gets in between, and there is never more than one owner. The fence stays.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -9,30 +13,44 @@ use catraca_core::Fence;
 
 use super::durable::{Entry, Purpose, Stage, shown};
 use super::{Host, Output, Service};
-use crate::durable::{Adopted, DurableHold, HoldId, Target, Unlock};
+use crate::durable::{Adopted, DurableHold, HoldId, Target, Transfer, Unlock};
 use crate::lock::Owner;
 use crate::membership::{decode, encode};
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Guard, Item, LARGEST_PAGE, RELEASED, Revision, Trouble, Txn};
+use crate::registry::{Answer, Guard, Item, LARGEST_PAGE, RELEASED, Revision, TAKEN, Trouble, Txn};
 use crate::request::{self, Origin, Part, Request, RequestId, State};
 use crate::shard::{Ask, Held, HeldLock};
 
 /// After so many tries somebody who wants to release a hold is told that it does not work.
 const MOST_TRIES: u32 = 5;
 
-/// A hold that is being released.
+/// What is to be done with a hold that is found.
+#[derive(Clone, Debug)]
+enum Aim {
+    /// It is only looked at.
+    Look,
+    Release,
+    /// It belongs to somebody else from now on: who, what there is to say about it, and when that was asked
+    /// for by the clock on the wall.
+    Give {
+        to: String,
+        note: String,
+        unix_millis: u64,
+    },
+}
+
+/// A hold that is being released, or given away.
 #[derive(Clone, Debug)]
 pub(super) struct Unlocking {
     asker: u64,
     unlock: Unlock,
-    /// Whether it is only looked at.
-    looks: bool,
+    aim: Aim,
     tries: u32,
     /// Those of the name that were found so far, and when each was written.
     found: Vec<(Revision, DurableHold)>,
-    /// The one that is being deleted.
-    deleting: Option<(Revision, Box<DurableHold>)>,
-    /// The one whose deletion may have been carried out.
+    /// The one that is being deleted, or written anew as this.
+    changing: Option<(Revision, Box<DurableHold>)>,
+    /// The one whose change may have been carried out.
     unsure: Option<(Revision, Box<DurableHold>)>,
 }
 
@@ -94,7 +112,7 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        self.find_durable(asker, unlock, false, host, out);
+        self.find_durable(asker, unlock, Aim::Release, host, out);
     }
 
     /// Looks at a durable hold, wherever it is. What there is to say is told `asker` by
@@ -106,22 +124,41 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        self.find_durable(asker, Unlock { target, owner: None }, true, host, out);
+        self.find_durable(asker, Unlock { target, owner: None }, Aim::Look, host, out);
+    }
+
+    /// Gives a durable hold to another owner, wherever it is. What comes of it is told `asker` by
+    /// [`Output::Unlocked`]: the hold as it is then. `unix_millis` is the time by the clock on the wall, in
+    /// milliseconds since 1970.
+    pub fn transfer(
+        &mut self,
+        asker: u64,
+        transfer: Transfer,
+        unix_millis: u64,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(why) = transfer.check() {
+            return out.push(Output::Unlocked(asker, Err(why)));
+        }
+        let Transfer { id, from, to, note } = transfer;
+        let unlock = Unlock { target: Target::Id(id), owner: Some(from) };
+        self.find_durable(asker, unlock, Aim::Give { to, note, unix_millis }, host, out);
     }
 
     fn find_durable(
         &mut self,
         asker: u64,
         unlock: Unlock,
-        looks: bool,
+        aim: Aim,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
         if self.views.is_none() {
             return out.push(Output::Unlocked(asker, Err(Refusal::NoRegistry)));
         }
-        let (found, deleting) = (Vec::new(), None);
-        let unlocking = Unlocking { asker, unlock, looks, tries: 0, found, deleting, unsure: None };
+        let (found, changing) = (Vec::new(), None);
+        let unlocking = Unlocking { asker, unlock, aim, tries: 0, found, changing, unsure: None };
         self.find(unlocking, out);
         self.absorb(host, out);
     }
@@ -138,7 +175,7 @@ impl Service {
         self.ask_registry(Purpose::Unlock(Box::new(unlocking)), txn, out);
     }
 
-    /// The registry has answered what was asked to release a hold.
+    /// The registry has answered what was asked to release a hold or to give it away.
     pub(super) fn go_on_unlocking(
         &mut self,
         mut unlocking: Unlocking,
@@ -147,7 +184,7 @@ impl Service {
         out: &mut Vec<Output>,
     ) {
         let asker = unlocking.asker;
-        match (result, unlocking.deleting.take()) {
+        match (result, unlocking.changing.take()) {
             (Ok(answer), Some((_, hold))) if answer.applied => {
                 self.see(hold.id, &answer, host, out);
                 out.push(Output::Unlocked(asker, Ok(hold)));
@@ -158,10 +195,10 @@ impl Service {
                     let txn = unlocking.reading(Some(after));
                     self.ask_registry(Purpose::Unlock(Box::new(unlocking)), txn, out);
                 }
-                None => self.delete(unlocking, out),
+                None => self.change(unlocking, out),
             },
-            (Err(Trouble::Unknown(_) | Trouble::Lost(_)), deleting) => {
-                if let Some((at, hold)) = deleting {
+            (Err(Trouble::Unknown(_) | Trouble::Lost(_)), changing) => {
+                if let Some((at, hold)) = changing {
                     // Now it is known which one is meant.
                     unlocking.unlock.target = Target::Id(hold.id);
                     unlocking.unsure = Some((at, hold));
@@ -178,32 +215,38 @@ impl Service {
         }
     }
 
-    /// Deletes the hold that is meant, if it is as it was found; or only tells of it.
-    fn delete(&mut self, mut unlocking: Unlocking, out: &mut Vec<Output>) {
-        let chosen = unlocking.choose();
+    /// Deletes the hold that is meant or gives it away, if it is as it was found; or only tells of it.
+    fn change(&mut self, mut unlocking: Unlocking, out: &mut Vec<Output>) {
+        let asker = unlocking.asker;
         if let Some((at, hold)) = unlocking.unsure.take() {
-            let is_there = chosen.as_ref().is_ok_and(|(found, _)| *found == at);
-            if !is_there {
+            let is_there = unlocking.found.iter().any(|(found, _)| *found == at);
+            let is_done = match unlocking.aim {
                 // That it is not there is what was wanted.
-                return out.push(Output::Unlocked(unlocking.asker, Ok(hold)));
+                Aim::Look | Aim::Release => !is_there,
+                Aim::Give { .. } => unlocking.found.iter().any(|(_, found)| *found == *hold),
+            };
+            if is_done {
+                return out.push(Output::Unlocked(asker, Ok(hold)));
             }
-            unlocking.unsure = Some((at, hold));
+            unlocking.unsure = is_there.then_some((at, hold));
         }
-        match chosen {
-            Ok((_, hold)) if unlocking.looks => {
-                out.push(Output::Unlocked(unlocking.asker, Ok(Box::new(hold))));
+        let (at, hold) = match unlocking.choose() {
+            Ok(chosen) => chosen,
+            Err(why) => return out.push(Output::Unlocked(asker, Err(why))),
+        };
+        let key = hold.id.key();
+        let txn = Txn::default().given(Guard::At(key.clone(), at));
+        let (txn, hold) = match unlocking.aim.clone() {
+            Aim::Look => return out.push(Output::Unlocked(asker, Ok(Box::new(hold)))),
+            Aim::Release => (txn.delete(key).put(RELEASED, encode(&hold.id)), hold),
+            Aim::Give { to, note, unix_millis } => {
+                let given = DurableHold { owner: to, note, unix_millis, ..hold };
+                (txn.put(key, encode(&given)).put(TAKEN, encode(&given.id)), given)
             }
-            Ok((at, hold)) => {
-                let key = hold.id.key();
-                let txn = Txn::default().given(Guard::At(key.clone(), at)).delete(key);
-                let txn = txn.put(RELEASED, encode(&hold.id)).with_page(hold.id.before(), 1);
-                unlocking.deleting = Some((at, Box::new(hold)));
-                self.ask_registry(Purpose::Unlock(Box::new(unlocking)), txn, out);
-            }
-            Err(why) => {
-                out.push(Output::Unlocked(unlocking.asker, Err(why)));
-            }
-        }
+        };
+        let txn = txn.with_page(hold.id.before(), 1);
+        unlocking.changing = Some((at, Box::new(hold)));
+        self.ask_registry(Purpose::Unlock(Box::new(unlocking)), txn, out);
     }
 
     // Holds whose members are gone.

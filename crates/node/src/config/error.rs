@@ -135,6 +135,9 @@ pub enum ConfigError {
         "the registry is either in a directory of this node or in etcd: say one of 'data' and 'registry'"
     )]
     TwoRegistries,
+    /// Something about Git that cannot be.
+    #[error("[git]: {0}")]
+    Git(String),
     /// A `SET NX` that would wait for too long.
     #[error("a SET NX waits at most {1:?} in a queue, not {0:?}")]
     Park(Duration, Duration),

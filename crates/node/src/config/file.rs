@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::audit::{AuditConfig, KEEP, MAX_BYTES};
+use super::git::{self, GitEntry};
 use super::http::HttpEntry;
 use super::resp::RespEntry;
 use super::security::SecurityEntry;
@@ -65,6 +66,7 @@ struct File {
     security: Option<Spanned<SecurityEntry>>,
     #[serde(default)]
     resp: RespEntry,
+    git: Option<Spanned<GitEntry>>,
 }
 
 impl File {
@@ -120,6 +122,9 @@ impl File {
             config.security = entry.as_ref().config()?;
         }
         config.resp = self.resp.config();
+        if let Some(entry) = &self.git {
+            config.git = entry.as_ref().config();
+        }
         let namespaces = self.namespace.iter().map(|entry| entry.as_ref().namespace());
         config.namespaces = namespaces.collect::<Result<_, _>>()?;
         Ok(config)
@@ -138,6 +143,9 @@ impl File {
             found.map(|entry| entry.span().start)
         };
         if let Some(place) = self.http.place(error).or_else(|| self.resp.place(error)) {
+            return Some(place);
+        }
+        if let Some(place) = git::place(self.git.as_ref(), error) {
             return Some(place);
         }
         match error {

@@ -1,16 +1,16 @@
 //! Asking for pages, durable holds and timed holds, on behalf of clients of any interface.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_group::{
     AcquireDurable, AcquireTimed, Behalf, HoldId, Operation, Page, Query, Refusal, Target,
-    TimedHold, Unlock, Which,
+    TimedHold, Transfer, Unlock, Which,
 };
 use tokio::sync::oneshot;
 
 use super::Engine;
 use super::askers::{Asker, Durable, Timed};
+use crate::changes::unix_millis;
 use crate::native::Outbox;
 
 /// Somebody who waits for what the service says. When it is dropped, nobody waits any more.
@@ -91,10 +91,19 @@ impl Engine {
         waiting.answer().await?
     }
 
+    /// Gives a durable hold to another owner.
+    pub(crate) async fn transfer_durable(&self, transfer: Transfer) -> Durable {
+        let mut waiting = self.wait(Asker::Durable);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| {
+            service.transfer(asker, transfer, unix_millis(), parts, out);
+        });
+        waiting.answer().await?
+    }
+
     fn ask_durably(&self, asker: u64, asked: AcquireDurable, identity: String) {
         let behalf = Behalf { identity, ..Behalf::default() };
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let unix_millis = since.as_millis() as u64;
+        let unix_millis = unix_millis();
         self.serve(|service, parts, out| {
             service.acquire_durable(asker, behalf, asked, unix_millis, parts, out);
         });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use catraca_client::protocol::Description;
 use catraca_client::{clock, frame};
-use catraca_group::registry::{Answer, Trouble, Word};
+use catraca_group::registry::{Answer, Revision, Trouble, Word};
 use catraca_group::{
     Cause, Entry, Health, Leaving, LinkStatus, Membership, Notice, Output, Owner, PeerMessage,
     Refusal, RegistryStatus, Run, Service, Status, Time,
@@ -242,6 +242,12 @@ impl Engine {
     /// The registry tells of a change.
     pub(crate) fn hear_word(&self, word: &Word) {
         self.serve(|service, parts, out| service.hear_word(word, parts, out));
+    }
+
+    /// The registry tells that a durable hold was written or released.
+    pub(crate) fn hold_changed(&self, key: &str, at: Revision) {
+        let keys = [(key.to_string(), at)];
+        self.serve(|service, parts, out| service.holds_changed(&keys, parts, out));
     }
 
     /// A link may have come or gone. How it is counts, and not who says so first.

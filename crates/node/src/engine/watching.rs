@@ -19,6 +19,11 @@ impl Engine {
         self.changes.subscribe(prefix, after)
     }
 
+    /// The same of what the interface for Git says of locks.
+    pub(crate) fn git_changes(&self, prefix: String, after: Option<u64>) -> Subscription {
+        self.changes.subscribe_to_git(prefix, after)
+    }
+
     /// What happens to locks, and who wants to know.
     pub(crate) fn watching(&self) -> &Arc<Changes> {
         &self.changes
@@ -105,6 +110,13 @@ impl Engine {
     /// The view that runs here.
     pub(crate) fn epoch(&self) -> u32 {
         hold(&self.serving).view.epoch.0
+    }
+
+    /// The label of the cluster that a member of the view is in, if it carries one.
+    pub(crate) fn cluster_of(&self, member: &str) -> Option<String> {
+        let serving = hold(&self.serving);
+        let found = serving.view.members.iter().find(|it| it.name == member);
+        found.and_then(|it| it.cluster.clone())
     }
 
     /// Another view begins: who has come and who has gone is written down.

@@ -11,24 +11,35 @@ use super::problem::{Kind, Problem};
 use crate::access::{Denied, Identity, Origin, Role};
 
 /// Who sends a request.
-pub(super) struct Caller(Identity);
+#[derive(Clone)]
+pub(crate) struct Caller(Identity);
 
 impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
-        let token = token(parts)?;
-        // Every connection has one.
-        let origin = parts.extensions.get::<Origin>().unwrap_or(&Origin::Network);
-        let identity = api.access.identify(token.as_deref(), origin)?;
-        api.gateway.record_token_at_times(&identity, "HTTP");
-        Ok(Caller(identity))
+        let given = Credentials::of(parts)?;
+        Caller::with(given.as_ref(), parts, api)
     }
 }
 
 impl Caller {
+    /// Who sends a request with these credentials.
+    pub(crate) fn with(
+        given: Option<&Credentials>,
+        parts: &Parts,
+        api: &Api,
+    ) -> Result<Self, Problem> {
+        // Every connection has one.
+        let origin = parts.extensions.get::<Origin>().unwrap_or(&Origin::Network);
+        let token = given.map(|given| given.token.as_str());
+        let identity = api.access.identify(token, origin)?;
+        api.gateway.record_token_at_times(&identity, "HTTP");
+        Ok(Caller(identity))
+    }
+
     /// Whether it may do what takes `role` to locks of these names.
-    pub(super) fn may<'a>(
+    pub(crate) fn may<'a>(
         &self,
         role: Role,
         names: impl IntoIterator<Item = &'a str>,
@@ -62,17 +73,17 @@ impl Caller {
     }
 
     /// Its name, if it has shown that it is its own.
-    pub(super) fn proven_name(&self) -> Option<&str> {
+    pub(crate) fn proven_name(&self) -> Option<&str> {
         self.0.proven_name()
     }
 
     /// Whether it is still what it was when it came: its token was not revoked.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.0.is_known()
     }
 
     /// Whether it may look at the lock `name`.
-    pub(super) fn sees(&self, name: &str) -> bool {
+    pub(crate) fn sees(&self, name: &str) -> bool {
         self.0.sees(name)
     }
 }
@@ -93,29 +104,40 @@ impl From<Denied> for Problem {
     }
 }
 
-/// The token of a request, if it has one: as a bearer's, or as the password of basic authentication, which is
-/// all that the http backend of Terraform knows.
-fn token(parts: &Parts) -> Result<Option<String>, Problem> {
-    let mut given = parts.headers.get_all(AUTHORIZATION).iter();
-    let (Some(value), None) = (given.next(), given.next()) else {
-        return match parts.headers.contains_key(AUTHORIZATION) {
-            true => Err(unreadable()),
-            false => Ok(None),
+/// What a request says of who sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    /// The name in basic authentication.
+    pub(crate) user: Option<String>,
+    /// A bearer's token, or the password of basic authentication, which is all that the http backend of
+    /// Terraform and Git LFS know.
+    pub(crate) token: String,
+}
+
+impl Credentials {
+    /// What a request says, if it says something.
+    pub(crate) fn of(parts: &Parts) -> Result<Option<Self>, Problem> {
+        let mut given = parts.headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (given.next(), given.next()) else {
+            return match parts.headers.contains_key(AUTHORIZATION) {
+                true => Err(unreadable()),
+                false => Ok(None),
+            };
         };
-    };
-    let (scheme, rest) =
-        value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unreadable)?;
-    let rest = rest.trim();
-    if scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(Some(rest.to_string()));
+        let (scheme, rest) =
+            value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unreadable)?;
+        let rest = rest.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Ok(Some(Credentials { user: None, token: rest.to_string() }));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return Err(unreadable());
+        }
+        let decoded = STANDARD.decode(rest).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let decoded = decoded.ok_or_else(unreadable)?;
+        let (user, password) = decoded.split_once(':').ok_or_else(unreadable)?;
+        Ok(Some(Credentials { user: Some(user.to_string()), token: password.to_string() }))
     }
-    if !scheme.eq_ignore_ascii_case("basic") {
-        return Err(unreadable());
-    }
-    let decoded = STANDARD.decode(rest).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let decoded = decoded.ok_or_else(unreadable)?;
-    let (_, password) = decoded.split_once(':').ok_or_else(unreadable)?;
-    Ok(Some(password.to_string()))
 }
 
 fn unreadable() -> Problem {
@@ -134,7 +156,8 @@ mod tests {
         for value in values {
             request = request.header(AUTHORIZATION, *value);
         }
-        token(&request.body(()).unwrap().into_parts().0)
+        let given = Credentials::of(&request.body(()).unwrap().into_parts().0)?;
+        Ok(given.map(|given| given.token))
     }
 
     #[test]

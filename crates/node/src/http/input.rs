@@ -16,9 +16,9 @@ use super::problem::{Kind, Problem};
 use crate::native::quota::{Bytes, MOST_UNFINISHED, Quota};
 
 /// The longest body of JSON, in bytes: as many names as can be, and as long.
-pub(super) const LONGEST_BODY: usize = 256 << 10;
+pub(crate) const LONGEST_BODY: usize = 256 << 10;
 /// A body has come to its end after this time, or is not waited for.
-pub(super) const BODY_TIME: Duration = Duration::from_secs(10);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// A body of JSON. Whatever it says that is not known is refused.
 pub(super) struct Json<T>(pub(super) T);
@@ -47,7 +47,7 @@ pub(super) async fn optional<T: DeserializeOwned + Default>(
     read_json(&bytes)
 }
 
-fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let bad = |why: String| {
         Problem::new(Kind::BadRequest, "bad-body", format!("the body cannot be read: {why}"))
     };
@@ -91,7 +91,7 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Asked<T> {
 }
 
 /// The whole of a body of at most `most` bytes. What has come counts there as unfinished until then.
-pub(super) async fn whole(
+pub(crate) async fn whole(
     body: Body,
     most: usize,
     time: Duration,

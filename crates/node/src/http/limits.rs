@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{Api, Serving};
+use super::Serving;
 use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::SecurityConfig;
@@ -29,11 +29,13 @@ impl Limited {
         let (node, quota) = (alone().await, Arc::new(Quota::default()));
         let access = Arc::new(Access::new(&SecurityConfig::default()).unwrap());
         let gateway = Gateway::new(Arc::clone(&node.engine));
-        let api = Api::new(&gateway, &access, Arc::clone(&quota));
         let mut config = Config::alone();
         config.http.listen = Some("127.0.0.1:0".to_string());
         let acceptor = Acceptor::new(access, None);
-        let serving = Serving::start(&config, api, &acceptor).await.unwrap().unwrap();
+        let serving = Serving::start(&config, &gateway, Arc::clone(&quota), &acceptor)
+            .await
+            .unwrap()
+            .unwrap();
         Limited { _node: node, serving, quota }
     }
 

@@ -17,7 +17,7 @@ const RETRY_SECONDS: u16 = 1;
 
 /// What kind of problem it is: what clients may decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     BadRequest,
     Unauthenticated,
     Forbidden,
@@ -57,15 +57,15 @@ impl Kind {
     ];
 
     /// The last part of its URI.
-    pub(super) fn slug(self) -> &'static str {
+    pub(crate) fn slug(self) -> &'static str {
         self.texts().1
     }
 
-    pub(super) fn status(self) -> StatusCode {
+    pub(crate) fn status(self) -> StatusCode {
         self.texts().0
     }
 
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         self.texts().2
     }
 
@@ -194,7 +194,7 @@ impl Kind {
 
 /// Why a request is not served.
 #[derive(Clone, Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     kind: Kind,
     code: &'static str,
     detail: String,
@@ -241,7 +241,7 @@ pub(super) struct ProblemBody {
 }
 
 impl Problem {
-    pub(super) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, code: &'static str, detail: impl Into<String>) -> Self {
         let (detail, holders, caller) = (detail.into(), Vec::new(), None);
         Problem { kind, code, detail, holders, caller, is_counted: false }
     }
@@ -256,8 +256,30 @@ impl Problem {
         Problem { holders, ..self }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Its body, as a value to which more can be added.
+    pub(crate) fn body(&self) -> serde_json::Value {
+        // Texts and numbers can always be written.
+        serde_json::to_value(self.problem_body()).unwrap_or_default()
+    }
+
+    fn problem_body(&self) -> ProblemBody {
+        let kind = self.kind;
+        ProblemBody {
+            r#type: format!("/problems/{}", kind.slug()),
+            title: kind.title(),
+            status: kind.status().as_u16(),
+            detail: self.detail.clone(),
+            code: self.code,
+            holders: self.holders.clone(),
+        }
     }
 }
 
@@ -270,17 +292,10 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Problem { kind, code, detail, holders, caller, is_counted } = self;
+        let body = self.problem_body();
+        let Problem { kind, code, detail, caller, is_counted, .. } = self;
         let is_denial = !is_counted && matches!(kind, Kind::Unauthenticated | Kind::Forbidden);
-        let denial = is_denial.then(|| Denial { caller, why: detail.clone() });
-        let body = ProblemBody {
-            r#type: format!("/problems/{}", kind.slug()),
-            title: kind.title(),
-            status: kind.status().as_u16(),
-            detail,
-            code,
-            holders,
-        };
+        let denial = is_denial.then_some(Denial { caller, why: detail });
         let mut response = (kind.status(), axum::Json(&body)).into_response();
         if !is_counted {
             response.extensions_mut().insert(Uncounted(code));

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::driver::{Driver, StepMessage, Timer};
-use crate::durable::{Target, Unlock};
+use crate::durable::{Target, Transfer, Unlock};
 use crate::member::{Input, WholeMember};
 use crate::membership::{Entry as MemberEntry, Lease, Leaving, Run, Settings};
 use crate::question::PeerMessage;

@@ -132,6 +132,108 @@ fn only_the_owner_releases_a_hold_or_somebody_by_force() {
     assert!(group.is_free(2, "x"));
 }
 
+fn transfer(group: &mut Group, site: usize, asker: u64, id: HoldId, from: &str, to: &str) {
+    let (from, to, note) = (from.to_string(), to.to_string(), "urgent".to_string());
+    group.input(site, Input::Transfer(asker, Transfer { id, from, to, note }, 9));
+}
+
+#[test]
+fn a_hold_that_is_given_away_is_never_free_and_has_one_owner() {
+    let mut group = Group::of(3, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let before = group.hold(1);
+    group.input(2, Input::AcquireDurable(2, None, acquire(&["x"], 1, "s"), 7));
+    transfer(&mut group, 1, 1, before.id, "ann", "bob");
+    let given = group.unlocked[&1].clone().unwrap();
+    let said = (given.owner.as_str(), given.note.as_str(), given.unix_millis);
+    assert_eq!(said, ("bob", "urgent", 9));
+    assert_eq!((&given.fences, given.id), (&before.fences, before.id));
+    group.pass(Duration::from_secs(2));
+    assert!(!group.durable.contains_key(&2), "whoever waits goes on waiting");
+    // Only one of two who want it from the same owner gets it.
+    transfer(&mut group, 2, 2, before.id, "ann", "cay");
+    assert_eq!(group.unlocked[&2].as_ref().unwrap_err().code(), "not-owner");
+    group.unlock(0, 3, Target::Id(before.id), Some("ann"));
+    assert_eq!(group.unlocked[&3].as_ref().unwrap_err().code(), "not-owner");
+    group.ask(0, 4, &["x"], "r");
+    assert_eq!(group.refusal(4), "other-request");
+    group.unlock(2, 5, Target::Id(before.id), Some("bob"));
+    group.pass(Duration::from_secs(2));
+    assert!(group.hold(2).fences > before.fences);
+}
+
+#[test]
+fn the_member_of_a_hold_that_is_given_away_knows_its_owner_and_so_does_whoever_adopts_it() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let id = group.hold(1).id;
+    transfer(&mut group, 1, 1, id, "ann", "bob");
+    let at = group.store.revision();
+    group.input(0, Input::HoldsChanged(vec![(id.key(), at)]));
+    let listed = |group: &mut Group, site: usize| {
+        let member = group.sites[site].member.as_mut().unwrap();
+        let (mut driver, mut out) = (Site::default(), Vec::new());
+        let query = Query { limit: 10, ..Query::default() };
+        member.serve(&mut driver, &mut out, |service, host, out| service.list(1, query, host, out));
+        let [Output::Page(_, page)] = &out[..] else { panic!("{out:?}") };
+        page.lines[0].durable.as_ref().unwrap().owner.clone()
+    };
+    assert_eq!(listed(&mut group, 0), "bob");
+    group.crash(0);
+    group.pass(Duration::from_secs(10));
+    assert_eq!(listed(&mut group, 1), "bob");
+    assert!(!group.is_free(1, "x"));
+}
+
+#[test]
+fn a_gift_whose_answer_is_lost_says_that_it_is_done() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.ask(0, 1, &["x"], "r");
+    let id = group.hold(1).id;
+    group.fate = Fate::AnswerLost;
+    transfer(&mut group, 1, 1, id, "ann", "bob");
+    assert_eq!(group.unlocked[&1].as_ref().unwrap().owner, "bob");
+}
+
+#[test]
+fn a_hold_that_is_given_away_before_its_member_knew_that_it_was_written_stays_held() {
+    let mut group = Group::of(2, "naimi-trehel");
+    group.fate = Fate::AnswerLost;
+    group.ask(0, 1, &["x"], "r");
+    group.fate = Fate::Answered;
+    let id = HoldId::of("ann", "r");
+    transfer(&mut group, 1, 1, id, "ann", "bob");
+    assert_eq!(group.unlocked[&1].as_ref().unwrap().owner, "bob");
+    group.pass(Duration::from_secs(3));
+    assert_eq!(group.refusal(1), "not-owner");
+    assert!(!group.is_free(1, "x"));
+    assert_eq!(group.records(), 1);
+}
+
+#[test]
+fn where_a_driver_tells_which_hold_was_released_the_others_are_not_looked_at() {
+    let mut group = Group::of(2, "naimi-trehel");
+    for number in 0..200 {
+        group.ask(0, number, &[&format!("x{number}")], &number.to_string());
+    }
+    let (first, second) = (group.hold(0).id, group.hold(1).id);
+    group.unlock(1, 1, Target::Id(first), None);
+    let at = group.store.revision();
+    group.input(0, Input::HoldsChanged(vec![(first.key(), at)]));
+    group.pass(Duration::from_secs(1));
+    let before = group.transactions;
+    group.unlock(1, 2, Target::Id(second), None);
+    let at = group.store.revision();
+    group.input(0, Input::HoldsChanged(vec![(second.key(), at)]));
+    assert!(group.transactions - before < 8, "one look each");
+    assert!(group.is_free(1, "x0") && group.is_free(1, "x1"));
+    // One of which it does not tell is found all the same.
+    let third = group.hold(2).id;
+    group.unlock(1, 3, Target::Id(third), None);
+    group.pass(Duration::from_secs(3));
+    assert!(group.is_free(1, "x2"));
+}
+
 #[test]
 fn an_unlock_whose_answer_is_lost_says_that_it_is_done() {
     let mut group = Group::of(2, "naimi-trehel");

@@ -1,0 +1,203 @@
+//! A lock of a file: a durable hold, as Git LFS sees it.
+
+use catraca_group::{DurableHold, HoldId, LONGEST_NOTE};
+use serde::{Deserialize, Serialize};
+
+use super::path::{self, LockPath};
+use super::repository::Repository;
+use crate::calendar::rfc3339;
+use crate::config::{Fold, GitConfig};
+
+/// What the note of a hold says that is a lock of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Said {
+    /// The path as it was given.
+    pub(crate) path: String,
+    /// What the owner has to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) note: String,
+    /// With which others it was taken, if that is not over yet or has not been forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) set: Option<String>,
+}
+
+impl Said {
+    /// As the note of a hold; nothing if it does not fit.
+    pub(crate) fn text(&self) -> Option<String> {
+        let text = serde_json::to_string(self).ok()?;
+        (text.len() <= LONGEST_NOTE).then_some(text)
+    }
+}
+
+/// A lock of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) id: HoldId,
+    pub(crate) repository: Repository,
+    /// The name of the hold.
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) folded: String,
+    pub(crate) owner: String,
+    pub(crate) unix_millis: u64,
+    pub(crate) set: Option<String>,
+    /// As answers show it.
+    pub(crate) json: String,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    id: String,
+    path: &'a str,
+    owner: Owner<'a>,
+    locked_at: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    note: &'a str,
+    fence: String,
+    member: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    team: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Owner<'a> {
+    name: &'a str,
+}
+
+impl Lock {
+    /// The locks of files that a hold is: one, unless it was taken by other means.
+    pub(crate) fn of(
+        hold: &DurableHold,
+        config: &GitConfig,
+        cluster: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Lock> {
+        let lock = |(name, fence): (&String, &u64)| {
+            let (repository, rest) = Repository::of_lock(name)?;
+            let fold = config.settings(&repository.to_string()).fold;
+            let said = said(hold, &repository, name, rest, fold);
+            let folded = path::folded(&said.path, fold).unwrap_or_else(|_| said.path.clone());
+            let member = &hold.granted_at.name;
+            let body = Body {
+                id: hold.id.to_string(),
+                path: &said.path,
+                owner: Owner { name: &hold.owner },
+                locked_at: rfc3339(hold.unix_millis),
+                note: &said.note,
+                fence: fence.to_string(),
+                member,
+                team: cluster(member),
+            };
+            // Texts can always be written.
+            let json = serde_json::to_string(&body).unwrap_or_default();
+            Some(Lock {
+                id: hold.id,
+                repository,
+                name: name.clone(),
+                folded,
+                owner: hold.owner.clone(),
+                unix_millis: hold.unix_millis,
+                json,
+                path: said.path,
+                set: said.set,
+            })
+        };
+        hold.names.iter().zip(&hold.fences).filter_map(lock).collect()
+    }
+
+    /// What is said of it to people: who has it, since when.
+    pub(crate) fn holder(&self) -> String {
+        format!("'{}' has locked '{}' since {}", self.owner, self.path, rfc3339(self.unix_millis))
+    }
+}
+
+/// What the note of a hold says of one of its locks. Whoever takes such a hold by other means may have
+/// written anything there: then the name says what the path is.
+fn said(hold: &DurableHold, repository: &Repository, name: &str, rest: &str, fold: Fold) -> Said {
+    let said = serde_json::from_str::<Said>(&hold.note).ok();
+    let is_it = |said: &Said| {
+        // What is folded may have changed since.
+        let folds = [fold, Fold::default(), Fold { case: true, backslash: true, unicode: true }];
+        let named =
+            |fold| LockPath::new(repository, &said.path, fold).is_ok_and(|it| it.name == name);
+        folds.into_iter().any(named)
+    };
+    match said.filter(|said| hold.names.len() == 1 && is_it(said)) {
+        Some(said) => said,
+        None => Said { path: path::of_name(rest), note: hold.note.clone(), set: None },
+    }
+}
+
+/// The hold with this id, if it is one that can be.
+pub(crate) fn id_of(text: &str) -> Option<HoldId> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let has_form = text.len() == 32 && text.bytes().all(is_digit);
+    has_form.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(HoldId)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use catraca_group::Run;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A hold of these names.
+    pub(crate) fn hold(number: u128, names: &[&str], owner: &str, note: &str) -> DurableHold {
+        DurableHold {
+            id: HoldId(number),
+            names: names.iter().map(|name| name.to_string()).collect(),
+            permits: 1,
+            owner: owner.to_string(),
+            note: note.to_string(),
+            request: number.to_string(),
+            fences: vec![7; names.len()],
+            unix_millis: 1_709_251_199_000,
+            granted_at: Run { name: "a".to_string(), incarnation: 1 },
+            parts: Vec::new(),
+        }
+    }
+
+    fn shown(hold: &DurableHold) -> Vec<Value> {
+        let cluster = |member: &str| (member == "a").then(|| "paris".to_string());
+        let locks = Lock::of(hold, &GitConfig::default(), cluster);
+        locks.iter().map(|lock| serde_json::from_str(&lock.json).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_lock_is_shown_as_git_lfs_expects_it() {
+        let said = Said { path: "A b.psd".into(), note: "mine".into(), set: None };
+        let hold = hold(0xabc, &["git/art/game/A%20b.psd"], "ann", &said.text().unwrap());
+        let lock = json!({
+            "id": format!("{:032x}", 0xabc), "path": "A b.psd", "owner": {"name": "ann"},
+            "locked_at": "2024-02-29T23:59:59.000Z", "note": "mine", "fence": "7",
+            "member": "a", "team": "paris",
+        });
+        assert_eq!(shown(&hold), [lock]);
+    }
+
+    #[test]
+    fn a_hold_that_was_taken_by_other_means_is_a_lock_too() {
+        let names = ["git/art/game/a", "other", "git/art/game/b%20c"];
+        let locks = shown(&hold(1, &names, "ann", "by hand"));
+        let paths: Vec<&str> = locks.iter().map(|lock| lock["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["a", "b c"]);
+        // What a note says of another path is not believed.
+        let said = Said { path: "x".into(), ..Said::default() };
+        let locks = shown(&hold(2, &["git/art/game/y"], "eve", &said.text().unwrap()));
+        assert_eq!(locks[0]["path"], "y");
+    }
+
+    #[test]
+    fn a_note_that_is_too_long_is_none() {
+        let said = Said { path: "x".into(), note: "n".repeat(1100), set: None };
+        assert_eq!(said.text(), None);
+    }
+
+    #[test]
+    fn only_what_a_node_has_written_is_an_id() {
+        assert_eq!(id_of(&HoldId(0x0f3c).to_string()), Some(HoldId(0x0f3c)));
+        for bad in ["", "0f3c", "+0000000000000000000000000000001", &"F".repeat(32)] {
+            assert_eq!(id_of(bad), None, "{bad}");
+        }
+    }
+}

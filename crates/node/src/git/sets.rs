@@ -1,0 +1,264 @@
+//! Several locks at once: all of them, or none.
+//!
+//! The locks are taken one after the other in the order of their names, which is the same for everybody, and
+//! nobody who has a part of them waits for somebody to finish. So there is no circle of waiting, and of those
+//! who want the same locks at the same moment one gets them. If one lock is missing, those that were taken
+//! are given back.
+//!
+//! A node may be killed in between. So before the first lock a durable hold is written that says that a set
+//! has begun, and after the last one another that says that it is complete; each lock says which set it is of.
+//! If the node that began a set is gone and the set is not complete, it never will be: a node that is gone
+//! cannot write. Then any other node gives its locks back. A namespace whose algorithm takes sets would not
+//! do: there, at most some dozens of sets can be held at a node, and files share resources, so that the lock
+//! of one would keep others out for weeks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca_group::{AcquireDurable, DurableHold, HoldId, Refusal, Target, Wait};
+use tokio::time::{Instant, sleep};
+
+use super::Git;
+use super::answer::Refused;
+use super::lock::Lock;
+use super::taking::{Wanted, random_name};
+
+/// What the names of holds begin with that say of sets how far they are.
+const PREFIX: &str = "git-set/";
+/// What the name of a hold ends with that says that a set is complete.
+const DONE: &str = "/done";
+/// Sets that are not over are looked at so often.
+const LOOK: Duration = Duration::from_secs(1);
+/// Whoever waits for several locks looks at least so often whether they are free.
+const TRY: Duration = Duration::from_secs(2);
+/// After so long a lock is given back again that could not be.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Whether a hold says how far a set is.
+pub(crate) fn is_of_set(hold: &DurableHold) -> bool {
+    matches!(&hold.names[..], [name] if name.starts_with(PREFIX))
+}
+
+/// Which set a hold is about, and whether it says that it is complete.
+fn about(hold: &DurableHold) -> Option<(&str, bool)> {
+    let set = hold.names.first()?.strip_prefix(PREFIX)?;
+    Some(set.strip_suffix(DONE).map_or((set, false), |set| (set, true)))
+}
+
+/// The request for the hold that says that a set has begun, or that it is complete.
+fn mark(set: &str, owner: &str, is_done: bool) -> AcquireDurable {
+    let suffix = if is_done { DONE } else { "" };
+    AcquireDurable {
+        names: vec![format!("{PREFIX}{set}{suffix}")],
+        permits: 1,
+        wait: Wait::AtMost(TRY),
+        owner: owner.to_string(),
+        note: String::new(),
+        request: format!("{set}{suffix}"),
+    }
+}
+
+impl Git {
+    /// Takes all of these locks, or none. They are of one repository and one owner, and no two are the same.
+    /// This goes on when nobody waits for it any more: let a task of its own do it.
+    pub(crate) async fn take_all(
+        &self,
+        mut wanted: Vec<Wanted>,
+    ) -> Result<Vec<Arc<Lock>>, Refused> {
+        if let [only] = &wanted[..] {
+            let in_the_way = |refused: Refused| match refused.lock.clone() {
+                Some(lock) => refused.with_locks(vec![lock]),
+                None => refused,
+            };
+            return self.take(only).await.map(|lock| vec![lock]).map_err(in_the_way);
+        }
+        wanted.sort_by(|one, other| one.path.name.cmp(&other.path.name));
+        let Some(owner) = wanted.first().map(|first| first.owner.clone()) else {
+            return Ok(Vec::new());
+        };
+        self.following.fresh().await?;
+        let in_the_way = self.in_the_way(&wanted);
+        if !in_the_way.is_empty() {
+            return Err(Refused::all_taken(in_the_way, &owner));
+        }
+        let set = random_name();
+        let begun = match self.acquire(mark(&set, &owner, false)).await {
+            Ok(begun) => begun,
+            Err(refusal) => {
+                self.forget(mark(&set, &owner, false)).await;
+                return Err(refusal.into());
+            }
+        };
+        let mut taken = Vec::new();
+        let outcome = self.take_each(&wanted, &set, &mut taken).await;
+        let outcome = match outcome {
+            Ok(()) => self.acquire(mark(&set, &owner, true)).await.map_err(Refused::from),
+            Err(refused) => Err(refused),
+        };
+        match outcome {
+            Ok(done) => {
+                self.give_back(begun.id).await;
+                self.give_back(done.id).await;
+                Ok(taken)
+            }
+            Err(refused) => {
+                self.undo(&taken, begun.id, HoldId::of(&owner, &mark(&set, &owner, true).request))
+                    .await;
+                Err(self.with_all_in_the_way(refused, &wanted, &owner).await)
+            }
+        }
+    }
+
+    async fn take_each(
+        &self,
+        wanted: &[Wanted],
+        set: &str,
+        taken: &mut Vec<Arc<Lock>>,
+    ) -> Result<(), Refused> {
+        for wanted in wanted {
+            let wanted = Wanted { set: Some(set.to_string()), ..wanted.clone() };
+            taken.push(self.take(&wanted).await?);
+        }
+        Ok(())
+    }
+
+    /// Gives all of this back, for as long as it takes. If it is not known whether the set was said to be
+    /// complete, that is taken back first: if the node is lost meanwhile, others see that it is not.
+    async fn undo(&self, taken: &[Arc<Lock>], begun: HoldId, done: HoldId) {
+        let locks = taken.iter().rev().map(|lock| lock.id);
+        for id in [done].into_iter().chain(locks).chain([begun]) {
+            while !self.is_gone(id).await {
+                sleep(AGAIN).await;
+            }
+        }
+    }
+
+    async fn is_gone(&self, id: HoldId) -> bool {
+        let unlock = catraca_group::Unlock { target: Target::Id(id), owner: None };
+        match self.gateway.unlock(unlock).await {
+            // A node that stops leaves the rest to others.
+            Ok(_) | Err(Refusal::NoSuchHold(_) | Refusal::Stopped) => true,
+            Err(error) => {
+                tracing::debug!(%error, %id, "a lock cannot be given back yet");
+                false
+            }
+        }
+    }
+
+    fn in_the_way(&self, wanted: &[Wanted]) -> Vec<Arc<Lock>> {
+        let holder = |wanted: &Wanted| {
+            self.following.look(|index| index.by_path(&wanted.repository, &wanted.path.folded))
+        };
+        wanted.iter().filter_map(holder).collect()
+    }
+
+    /// The same refusal, with all locks that are in the way, where that is the reason.
+    async fn with_all_in_the_way(
+        &self,
+        refused: Refused,
+        wanted: &[Wanted],
+        owner: &str,
+    ) -> Refused {
+        if refused.lock.is_none() || self.following.fresh().await.is_err() {
+            return refused;
+        }
+        Refused::all_taken(self.in_the_way(wanted), owner)
+    }
+
+    /// Takes all of these locks as soon as all are free, and waits for so long. Nothing is held meanwhile.
+    pub(crate) async fn take_all_within(
+        self: &Arc<Self>,
+        wanted: Vec<Wanted>,
+        wait: Duration,
+    ) -> Result<Vec<Arc<Lock>>, Refused> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let mut changes = self.following.changes();
+            changes.mark_unchanged();
+            let refused = match self.take_all_apart(wanted.clone()).await {
+                Err(refused) if refused.locks.is_some() && Instant::now() < deadline => refused,
+                outcome => return outcome,
+            };
+            let owner = wanted.first().map(|first| first.owner.as_str()).unwrap_or_default();
+            let is_own = |lock: &Arc<Lock>| lock.owner == owner;
+            if refused.locks.iter().flatten().any(is_own) {
+                // It would wait for itself.
+                return Err(refused);
+            }
+            let tried = Instant::now();
+            loop {
+                let next = deadline.min(tried + TRY);
+                let changed = tokio::time::timeout_at(next, changes.changed()).await;
+                let all_free = self.in_the_way(&wanted).is_empty();
+                if changed.is_err() || all_free {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Takes locks in a task of its own: whoever waits for it may go, and then it is finished all the same.
+    pub(crate) async fn take_all_apart(
+        self: &Arc<Self>,
+        wanted: Vec<Wanted>,
+    ) -> Result<Vec<Arc<Lock>>, Refused> {
+        let git = Arc::clone(self);
+        let taking = tokio::spawn(async move {
+            let locks = git.take_all(wanted).await?;
+            locks.iter().for_each(|lock| git.tell_locked(lock));
+            Ok(locks)
+        });
+        // It does not panic, and is aborted only with the whole node.
+        taking.await.unwrap_or_else(|_| Err(Refusal::Stopped.into()))
+    }
+
+    /// Gives back what is left of sets whose nodes are gone, until the node stops.
+    pub(crate) async fn tidy(self: Arc<Self>) {
+        let mut seen: BTreeMap<HoldId, DurableHold> = BTreeMap::new();
+        loop {
+            sleep(LOOK).await;
+            let present = self.following.look(|index| index.sets());
+            // Most are over before they are seen twice.
+            let old = present.iter().filter(|hold| seen.contains_key(&hold.id));
+            let old: Vec<DurableHold> = old.cloned().collect();
+            seen = present.into_iter().map(|hold| (hold.id, hold)).collect();
+            if !old.is_empty() {
+                self.tidy_up(&old).await;
+            }
+        }
+    }
+
+    async fn tidy_up(&self, marks: &[DurableHold]) {
+        let Ok(answer) = self.following.read().await else { return };
+        for hold in marks.iter().filter(|hold| !hold.granted_at.beats_in(&answer)) {
+            let Some((set, is_done)) = about(hold) else { continue };
+            if is_done {
+                let begun = HoldId::of(&hold.owner, &mark(set, &hold.owner, false).request);
+                match self.gateway.durable(Target::Id(begun)).await {
+                    // It is needed as long as that is there.
+                    Err(Refusal::NoSuchHold(_)) => self.give_back(hold.id).await,
+                    _ => continue,
+                }
+                continue;
+            }
+            let done = HoldId::of(&hold.owner, &mark(set, &hold.owner, true).request);
+            let locks = match self.gateway.durable(Target::Id(done)).await {
+                Ok(_) => Vec::new(),
+                Err(Refusal::NoSuchHold(_)) => self.following.look(|index| index.of_set(set)),
+                Err(_) => continue,
+            };
+            for lock in &locks {
+                tracing::warn!(path = %lock.path, owner = %lock.owner, "one of several locks was given back: its node is gone");
+                self.give_back(lock.id).await;
+            }
+            if self.following.fresh().await.is_ok()
+                && locks.iter().all(|lock| {
+                    self.following.look(|index| index.by_id(&lock.repository, lock.id)).is_none()
+                })
+            {
+                self.give_back(hold.id).await;
+            }
+        }
+    }
+}
