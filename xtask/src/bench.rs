@@ -3,6 +3,7 @@
 //! The machine may be shared and noisy: every figure is the best of several tries, and nothing here
 //! is a test.
 
+mod git;
 mod graphs;
 mod peers;
 
@@ -29,7 +30,11 @@ pub(crate) enum Other {
 
 const TRIES: usize = 5;
 
-pub(crate) fn all(table_only: bool, graphs_only: bool) -> Result<()> {
+pub(crate) fn all(table_only: bool, graphs_only: bool, git_only: bool) -> Result<()> {
+    if git_only {
+        shell::run("cargo build --quiet --release --package catraca")?;
+        return git::measure(&shell::built("release/catraca"));
+    }
     if !table_only && !graphs_only {
         shell::run("cargo bench --workspace --benches")?;
     }

@@ -42,6 +42,9 @@ enum Chore {
         /// Prints only what the table says of evolving graphs
         #[arg(long)]
         graphs: bool,
+        /// Measures only what the hook of a repository costs a push
+        #[arg(long)]
+        git: bool,
     },
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak {
@@ -87,7 +90,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
-        Chore::Bench { other: None, table, graphs } => bench::all(table, graphs)?,
+        Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
         Chore::Soak { minutes } => soak::all(minutes)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,

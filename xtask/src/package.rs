@@ -78,7 +78,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
 }
 
 /// What every package has below `usr`, beside the binary: pages of the manual and completions, from the
-/// binary's own definitions.
+/// binary's own definitions, and the command for git.
 fn shared(binary: &Binary) -> Result<Tree> {
     let mut tree = Tree::default();
     let folder = tempfile::tempdir()?;
@@ -97,6 +97,8 @@ fn shared(binary: &Binary) -> Result<Tree> {
     for (shell, place) in completions {
         tree.file(place, 0o644, binary.run(&["completions", shell])?);
     }
+    // What git runs for 'git catraca'.
+    tree.file("bin/git-catraca", 0o755, b"#!/bin/sh\nexec catraca git \"$@\"\n".to_vec());
     Ok(tree)
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod coordinator;
 pub(crate) mod demo;
 pub(crate) mod experiment;
 pub(crate) mod force_release;
+pub(crate) mod git;
 pub(crate) mod graph;
 pub(crate) mod guardian;
 pub(crate) mod kick;

@@ -43,7 +43,7 @@ Exit codes:
     3  a violation was found, a replay differs from its trace, or runs contradict a verdict
     4  gave up without a verdict (a limit on memory, states or events)
   130  interrupted; no half-written file is left behind
-'catraca lock', 'locks' and 'status' have their own: see 'catraca lock --help'.";
+'catraca lock', 'locks', 'status' and 'git' have their own: see 'catraca lock --help'.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -61,6 +61,7 @@ enum Command {
     Config(commands::config::Arguments),
     Token(commands::token::Arguments),
     Cert(commands::cert::Arguments),
+    Git(Box<commands::git::Arguments>),
     Demo(commands::demo::Arguments),
     Bench(commands::bench::Arguments),
     Compare(commands::compare::Arguments),
@@ -97,6 +98,8 @@ impl Command {
                 | Command::Graph(_)
                 | Command::Algorithms(_)
                 | Command::Config(_)
+                // A connection that ends is all that its server has to know.
+                | Command::Git(_)
                 | Command::Completions(_)
                 | Command::Man(_)
         )
@@ -104,7 +107,8 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let matches = match Cli::command().try_get_matches() {
+    let words = commands::git::as_called(std::env::args_os());
+    let matches = match Cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => return failure::of_usage(&error),
     };
@@ -137,6 +141,7 @@ fn main() -> ExitCode {
         Command::Config(arguments) => arguments.run(),
         Command::Token(arguments) => arguments.run(),
         Command::Cert(arguments) => arguments.run(),
+        Command::Git(arguments) => arguments.run(),
         Command::Demo(arguments) => arguments.run(),
         Command::Bench(arguments) => arguments.run(),
         Command::Compare(arguments) => arguments.run(),

@@ -79,6 +79,21 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_micros((seconds * 1e6).round() as u64))
 }
 
+/// A time that people wait or keep something: 90s, 5m, 2h, 3d or 2w.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
+    let split = units
+        .iter()
+        .find_map(|(name, seconds)| text.strip_suffix(name).map(|number| (number, seconds)))
+        .filter(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let seconds = split.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
+    // Ten years are forever.
+    seconds
+        .filter(|&seconds| seconds <= 3_653 * 86_400)
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("'{text}' is no time: give one such as 90s, 5m, 2h, 3d or 2w"))
+}
+
 /// A time in seconds, with fractions, for `value_parser`.
 pub(crate) fn seconds(
     range: RangeInclusive<f64>,
@@ -134,6 +149,16 @@ mod tests {
             assert!(duration(text).is_err(), "{text}");
         }
         assert!(duration("3600.1s").is_err());
+    }
+
+    #[test]
+    fn spans_are_whole_numbers_with_a_unit_of_everyday() {
+        let seconds = |text| span(text).map(|time| time.as_secs());
+        let right = ["0s", "90s", "5m", "2h", "3d", "2w"].map(seconds);
+        assert_eq!(right, [0, 90, 300, 7200, 259_200, 1_209_600].map(Ok));
+        for text in ["", "5", "m", "-1s", "1.5h", "2 h", "9999w", "99999999999999999999s", "1y"] {
+            assert!(span(text).unwrap_err().contains("such as 90s, 5m"), "{text}");
+        }
     }
 
     #[test]

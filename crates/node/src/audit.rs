@@ -33,6 +33,9 @@ const BATCH: usize = 1024;
 /// A disk that could not be written is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Locks on files of Git repositories begin with this: `catraca git report` asks what people waited for.
+const GIT: &str = "git/";
+
 /// One line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -138,10 +141,12 @@ impl Audit {
         self.shared.changed.notify_one();
     }
 
-    /// Writes down what happened to a lock, if that is of interest: waiting is not.
+    /// Writes down what happened to a lock, if that is of interest: waiting is not, unless people wait.
     pub(crate) fn write_change(&self, change: &Change) {
-        if matches!(change.what, What::Waits | What::GivesUp | What::Git) {
-            return;
+        match change.what {
+            What::Waits | What::GivesUp if change.name.starts_with(GIT) => {}
+            What::Waits | What::GivesUp | What::Git => return,
+            What::Granted | What::Released | What::Lost | What::Forced => {}
         }
         self.write(Record {
             unix_millis: Some(change.unix_millis),

@@ -7,7 +7,7 @@ pub fn rfc3339(unix_millis: u64) -> String {
 
 /// The milliseconds since 1970 of a time as `2026-11-17T20:56:03.120Z`, with or without parts of a second, or with
 /// `+01:00` in the place of `Z`. Nothing if it is none, or before 1970.
-pub(crate) fn unix_millis_of(text: &str) -> Option<u64> {
+pub fn unix_millis_of(text: &str) -> Option<u64> {
     let number = |text: &str| -> Option<u64> {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
     };

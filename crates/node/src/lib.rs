@@ -45,7 +45,7 @@ mod transport;
 mod wire;
 
 pub use access::{LONGEST_TOKEN_NAME, MOST_TOKENS, Role, TokenEntry, TokenError, TokenFile};
-pub use calendar::rfc3339;
+pub use calendar::{rfc3339, unix_millis_of};
 pub use catraca_algorithms::hi_adsd;
 pub use catraca_client::tls::TlsError;
 pub use catraca_group::{

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
+pub(crate) mod git;
 pub(crate) mod service;
+pub(crate) mod web;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

@@ -1,0 +1,314 @@
+//! `catraca git lock`: takes files for their owner.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::api::{Asked, Lock, shown};
+use super::paths;
+use super::repository::{Repository, succeeds};
+use super::server::{Server, ServerArguments};
+use super::stale::{self, Copies};
+use super::{AMISS, LATE, TAKEN, lockable, say};
+use crate::Outcome;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::Stdout;
+use crate::service::block_on;
+use crate::value::span;
+
+/// Locks files, so that nobody else changes them, on any branch, until you unlock them.
+///
+/// Several files are locked one after the other, and those that can be had are; with --all-or-none, or
+/// with --wait, all of them or none. Files that 'lockable' makes read-only become writable. A file whose
+/// copy here is older than what the remote has is not locked: what you changed in it would be lost, or
+/// would undo what others did.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(super) struct Arguments {
+    /// The files. They need not be there yet.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// Wait so long for others to unlock them, as in 90s, 5m or 2h; at most 24h.
+    #[arg(long, value_name = "TIME", value_parser = wait)]
+    wait: Option<Duration>,
+    /// What others should know: why, or until when.
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// All of the files or none, at most 256.
+    #[arg(long)]
+    all_or_none: bool,
+    /// Lock files although their copies here are older than what the remote has, and do not ask it.
+    #[arg(long)]
+    even_if_stale: bool,
+    /// Print the locks as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Whether a copy is stale is seen by 'git fetch' from the remote of the branch: a file is stale if it was
+changed since in the branch that is pulled from, or in the default branch of the remote. Whoever has
+waited keeps the lock, and is told to pull.
+
+Exit codes:
+    0  locked
+    1  somebody has locked one of them
+    2  wrong input
+    3  a copy here is stale
+  122  the server answers, but cannot serve
+  124  not had in time (--wait)
+  125  no server answers
+
+Examples:
+  catraca git lock art/hero.psd --note 'new helmet'
+  catraca git lock --all-or-none --wait 10m level1.map level1.lights
+  catraca git lock -- -odd.bin";
+
+/// So many files are locked at once.
+const MOST: usize = 256;
+/// How soon Ctrl-C is noticed.
+const TICK: Duration = Duration::from_millis(50);
+
+fn wait(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        time if time > Duration::from_secs(86_400) => {
+            Err(format!("'{text}' is too long: a request waits at most 24h"))
+        }
+        time => Ok(time),
+    }
+}
+
+impl Arguments {
+    pub(super) fn run(self, server: &ServerArguments) -> Outcome {
+        let repository = Repository::with_files()?;
+        let paths = paths::of_files(&repository, &self.paths)?;
+        let is_whole = self.all_or_none || self.wait.is_some();
+        if is_whole && paths.len() > MOST {
+            return Err(Failure::input(format!(
+                "{} files are too many to lock at once: at most {MOST}",
+                paths.len()
+            )));
+        }
+        let server = server.server(&repository.config)?;
+        block_on(async {
+            let (me, own) = (None, Vec::new());
+            let mut asking = Asking { repository: &repository, server, arguments: &self, me, own };
+            match is_whole {
+                true => asking.whole(&paths).await,
+                false => asking.one_by_one(&paths).await,
+            }
+        })
+    }
+}
+
+struct Asking<'a> {
+    repository: &'a Repository,
+    server: Server,
+    arguments: &'a Arguments,
+    /// As the server calls the user, once it was asked.
+    me: Option<String>,
+    /// What the user has locked before.
+    own: Vec<Lock>,
+}
+
+impl Asking<'_> {
+    async fn one_by_one(&mut self, paths: &[String]) -> Outcome {
+        let mut locked = Vec::new();
+        let mut code = 0;
+        for path in paths {
+            match self.ask(std::slice::from_ref(path), None).await? {
+                Asked::Locked(locks) => locked.extend(locks),
+                Asked::Taken(_, locks) if self.are_own(&locks).await? => self.own.extend(locks),
+                Asked::Taken(message, locks) | Asked::Late(message, locks) => {
+                    say(&taken(path, &message, &locks));
+                    code = TAKEN;
+                }
+            }
+        }
+        let stale = self.release_stale(&mut locked).await?;
+        self.finish(&locked)?;
+        let code = if stale { AMISS } else { code };
+        crate::service::ends_with(code)
+    }
+
+    async fn whole(&mut self, paths: &[String]) -> Outcome {
+        let wait = self.arguments.wait.filter(|wait| !wait.is_zero());
+        if wait.is_some() {
+            self.refuse_stale(paths)?;
+        }
+        let mut asked = self.ask(paths, None).await?;
+        if let Asked::Taken(_, locks) = &asked
+            && locks.len() == paths.len()
+            && self.are_own(locks).await?
+        {
+            self.own.clone_from(locks);
+            return self.finish(&[]);
+        }
+        let mut has_waited = false;
+        if let (Asked::Taken(message, locks), Some(wait)) = (&asked, wait) {
+            if locks.is_empty() {
+                say(message);
+            }
+            for lock in locks {
+                say(&format!("waits for '{}': {} has it", lock.path, lock.in_words()));
+            }
+            asked = self.ask(paths, Some(wait)).await?;
+            has_waited = true;
+        }
+        match asked {
+            Asked::Locked(mut locked) => {
+                let is_stale = match has_waited {
+                    true => {
+                        self.warn_of_stale(paths)?;
+                        false
+                    }
+                    false => self.release_stale(&mut locked).await?,
+                };
+                self.finish(&locked)?;
+                crate::service::ends_with(if is_stale { AMISS } else { 0 })
+            }
+            Asked::Taken(message, locks) => {
+                for lock in &locks {
+                    say(&taken(&lock.path, &message, std::slice::from_ref(lock)));
+                }
+                let nothing = if paths.len() > 1 { "; nothing was locked" } else { "" };
+                let words = match locks.is_empty() {
+                    true => Some(format!("{message}{nothing}")),
+                    false if paths.len() > 1 => Some("nothing was locked".to_string()),
+                    false => None,
+                };
+                Err(Failure::Own(TAKEN, words))
+            }
+            Asked::Late(message, _) => {
+                Err(Failure::Own(LATE, Some(format!("not had in time: {message}"))))
+            }
+        }
+    }
+
+    /// Asks, until Ctrl-C. A request that waits ends when its client hangs up.
+    async fn ask(&mut self, paths: &[String], wait: Option<Duration>) -> Result<Asked, Failure> {
+        let asked = self.server.lock(paths, self.arguments.note.as_deref(), wait);
+        tokio::pin!(asked);
+        loop {
+            tokio::select! {
+                asked = &mut asked => return asked,
+                () = tokio::time::sleep(TICK) => {
+                    if interrupt::requested() {
+                        return Err(Failure::Interrupted);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the user has these already.
+    async fn are_own(&mut self, locks: &[Lock]) -> Result<bool, Failure> {
+        if locks.is_empty() {
+            return Ok(false);
+        }
+        let me = match self.me.take() {
+            Some(me) => me,
+            None => self.server.whoami().await?.name,
+        };
+        let are_own = locks.iter().all(|lock| lock.owner.name == me);
+        self.me = Some(me);
+        Ok(are_own)
+    }
+
+    /// Nobody waits for a file that could not be used.
+    fn refuse_stale(&self, paths: &[String]) -> Outcome {
+        if self.arguments.even_if_stale {
+            return Ok(());
+        }
+        match stale::look(self.repository, paths)? {
+            Copies::Current => Ok(()),
+            Copies::Stale(found) => Err(Failure::Own(AMISS, Some(stale::words(&found)))),
+            Copies::Unknown(why) => Err(unknown(&why)),
+        }
+    }
+
+    /// Unlocks those whose copies are stale again; whether there were some.
+    async fn release_stale(&mut self, locked: &mut Vec<Lock>) -> Result<bool, Failure> {
+        if self.arguments.even_if_stale || locked.is_empty() {
+            return Ok(false);
+        }
+        let paths: Vec<String> = locked.iter().map(|lock| lock.path.clone()).collect();
+        let copies = stale::look(self.repository, &paths);
+        let (found, failure) = match copies {
+            Ok(Copies::Current) => return Ok(false),
+            Ok(Copies::Stale(found)) => (found, None),
+            Ok(Copies::Unknown(why)) => (paths, Some(unknown(&why))),
+            Err(failure) => (paths, Some(failure)),
+        };
+        let is_whole = self.arguments.all_or_none;
+        let (gone, kept): (Vec<Lock>, Vec<Lock>) =
+            locked.drain(..).partition(|lock| is_whole || found.contains(&lock.path));
+        for lock in &gone {
+            self.server.unlock(lock, false, None).await?;
+        }
+        *locked = kept;
+        match failure {
+            Some(failure) => Err(failure),
+            None => {
+                say(&stale::words(&found));
+                Ok(true)
+            }
+        }
+    }
+
+    /// Whoever has waited keeps its lock.
+    fn warn_of_stale(&self, paths: &[String]) -> Outcome {
+        if !self.arguments.even_if_stale
+            && let Copies::Stale(found) = stale::look(self.repository, paths)?
+        {
+            let files = found.join("', '");
+            say(&format!("'{files}' was changed while you waited: pull before you change it"));
+        }
+        Ok(())
+    }
+
+    fn finish(&self, locked: &[Lock]) -> Outcome {
+        let all: Vec<&Lock> = self.own.iter().chain(locked).collect();
+        let paths: Vec<String> = all.iter().map(|lock| lock.path.clone()).collect();
+        lockable::is_held(self.repository, &paths);
+        let mut out = Stdout::lock();
+        if self.arguments.json {
+            writeln!(out, "{:#}", serde_json::json!({ "locks": all }))?;
+        } else {
+            for lock in &self.own {
+                writeln!(out, "'{}' is yours already", shown(&lock.path))?;
+            }
+            for lock in locked {
+                writeln!(out, "locked {}", shown(&lock.path))?;
+            }
+        }
+        out.flush()?;
+        for path in paths.iter().filter(|path| !is_known(self.repository, path)) {
+            say(&format!("there is no file '{path}' yet, neither here nor in the last commit"));
+        }
+        Ok(())
+    }
+}
+
+fn unknown(why: &str) -> Failure {
+    Failure::Own(
+        AMISS,
+        Some(format!(
+            "cannot tell whether your copy is current: {why}; say --even-if-stale to lock it all the same"
+        )),
+    )
+}
+
+/// Why a file is not to be had.
+fn taken(path: &str, message: &str, locks: &[Lock]) -> String {
+    match locks {
+        [lock] => format!("'{}' is locked: {} has it", lock.path, lock.in_words()),
+        _ => format!("'{path}': {message}"),
+    }
+}
+
+/// Whether a file is here, or in the last commit.
+fn is_known(repository: &Repository, path: &str) -> bool {
+    repository.root().join(path).symlink_metadata().is_ok()
+        || succeeds(repository.git().args(["cat-file", "-e"]).arg(format!("HEAD:{path}")))
+}

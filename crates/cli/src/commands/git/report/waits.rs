@@ -1,0 +1,249 @@
+//! How long people waited, and for what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::log::{Log, Record, What};
+
+/// What of the logs is looked at.
+pub(super) struct Selected<'a> {
+    /// With which the names of the locks begin.
+    pub(super) prefix: String,
+    /// Locks that were granted before this moment only say who had a file.
+    pub(super) from: u64,
+    /// The teams of members, where their records do not say them.
+    pub(super) teams: &'a BTreeMap<String, String>,
+}
+
+/// Sums over locks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    pub(super) locks: u64,
+    waited: u64,
+    /// Of it, while somebody had the file.
+    for_people: u64,
+    /// Locks of which the one before was of a team that is known.
+    after_known: u64,
+    after_own_team: u64,
+}
+
+impl Sums {
+    fn add(&mut self, other: &Sums) {
+        self.locks += other.locks;
+        self.waited += other.waited;
+        self.for_people += other.for_people;
+        self.after_known += other.after_known;
+        self.after_own_team += other.after_own_team;
+    }
+
+    fn mean(&self, sum: u64) -> Option<f64> {
+        (self.locks > 0).then(|| sum as f64 / self.locks as f64)
+    }
+
+    pub(super) fn mean_wait(&self) -> Option<f64> {
+        self.mean(self.waited)
+    }
+
+    pub(super) fn mean_people(&self) -> Option<f64> {
+        self.mean(self.for_people)
+    }
+
+    pub(super) fn mean_network(&self) -> Option<f64> {
+        self.mean(self.waited - self.for_people)
+    }
+
+    pub(super) fn within_share(&self) -> Option<f64> {
+        (self.after_known > 0).then(|| self.after_own_team as f64 / self.after_known as f64)
+    }
+}
+
+/// What the logs show.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) all: Sums,
+    pub(super) locks: u64,
+    pub(super) teams: BTreeMap<String, Sums>,
+    pub(super) people: BTreeSet<String>,
+    pub(super) files: BTreeSet<String>,
+    pub(super) given_up: u64,
+    pub(super) stolen: u64,
+    waits: Vec<u64>,
+    holds: Vec<u64>,
+}
+
+impl Figures {
+    pub(super) fn of(log: &Log, selected: &Selected<'_>) -> Self {
+        let mut figures = Figures::default();
+        let mut files: BTreeMap<&str, History> = BTreeMap::new();
+        let is_meant = |record: &&Record| record.name.starts_with(&selected.prefix);
+        for record in log.records.iter().filter(is_meant) {
+            let history = files.entry(&record.name).or_default();
+            let team = record.team.as_ref().or_else(|| selected.teams.get(&record.member));
+            history.step(record, team, selected.from, &mut figures);
+        }
+        figures.locks = figures.all.locks;
+        figures.waits.sort_unstable();
+        figures
+    }
+
+    pub(super) fn mean_wait(&self) -> Option<f64> {
+        self.all.mean_wait()
+    }
+
+    pub(super) fn mean_people(&self) -> Option<f64> {
+        self.all.mean_people()
+    }
+
+    pub(super) fn mean_network(&self) -> Option<f64> {
+        self.all.mean_network()
+    }
+
+    pub(super) fn within_share(&self) -> Option<f64> {
+        self.all.within_share()
+    }
+
+    /// Of all waiting, that for people.
+    pub(super) fn people_share(&self) -> Option<f64> {
+        (self.all.waited > 0).then(|| self.all.for_people as f64 / self.all.waited as f64)
+    }
+
+    pub(super) fn at_once_share(&self) -> Option<f64> {
+        let at_once = self.waits.iter().filter(|wait| **wait == 0).count();
+        (self.locks > 0).then(|| at_once as f64 / self.locks as f64)
+    }
+
+    pub(super) fn percentile_wait(&self) -> Option<f64> {
+        let last = self.waits.len().checked_sub(1)?;
+        Some(self.waits[last * 99 / 100] as f64)
+    }
+
+    pub(super) fn mean_hold(&self) -> Option<f64> {
+        let sum: u64 = self.holds.iter().sum();
+        (!self.holds.is_empty()).then(|| sum as f64 / self.holds.len() as f64)
+    }
+}
+
+/// One file, as far as the logs were read.
+#[derive(Default)]
+struct History {
+    held_since: Option<u64>,
+    /// For how long somebody had the file in all, until it was released last.
+    held_before: u64,
+    last_team: Option<String>,
+    /// Who waits at which member: since when, and for how long somebody had had the file by then.
+    waiting: BTreeMap<(String, String), Vec<(u64, u64)>>,
+}
+
+impl History {
+    /// For how long somebody had the file until `at`.
+    fn held_until(&self, at: u64) -> u64 {
+        self.held_before + self.held_since.map_or(0, |since| at.saturating_sub(since))
+    }
+
+    fn step(&mut self, record: &Record, team: Option<&String>, from: u64, figures: &mut Figures) {
+        let asker = (record.member.clone(), record.who.clone());
+        match record.what {
+            What::Waits => {
+                let held = self.held_until(record.at);
+                self.waiting.entry(asker).or_default().push((record.at, held));
+            }
+            What::GivesUp => {
+                self.begun(&asker);
+                figures.given_up += u64::from(record.at >= from);
+            }
+            What::Granted => {
+                let waited = self.begun(&asker);
+                let held = self.held_until(record.at);
+                let (since, held_then) = waited.unwrap_or((record.at, held));
+                let sums = Sums {
+                    locks: 1,
+                    waited: record.at - since,
+                    for_people: (held - held_then).min(record.at - since),
+                    after_known: u64::from(self.last_team.is_some() && team.is_some()),
+                    after_own_team: u64::from(team.is_some() && self.last_team.as_ref() == team),
+                };
+                self.end(record.at, figures);
+                self.held_since = Some(record.at);
+                self.last_team = team.cloned();
+                if record.at >= from {
+                    figures.add(record, team, &sums);
+                }
+            }
+            What::Ended => self.end(record.at, figures),
+            What::Stolen => figures.stolen += u64::from(record.at >= from),
+        }
+    }
+
+    /// Since when somebody has waited; who asked first is served first.
+    fn begun(&mut self, asker: &(String, String)) -> Option<(u64, u64)> {
+        let waits = self.waiting.get_mut(asker)?;
+        let first = (!waits.is_empty()).then(|| waits.remove(0));
+        if waits.is_empty() {
+            self.waiting.remove(asker);
+        }
+        first
+    }
+
+    fn end(&mut self, at: u64, figures: &mut Figures) {
+        self.held_before = self.held_until(at);
+        if let Some(since) = self.held_since.take() {
+            figures.holds.push(at.saturating_sub(since));
+        }
+    }
+}
+
+impl Figures {
+    fn add(&mut self, record: &Record, team: Option<&String>, sums: &Sums) {
+        self.all.add(sums);
+        self.waits.push(sums.waited);
+        self.people.insert(record.who.clone());
+        self.files.insert(record.name.clone());
+        if let Some(team) = team {
+            self.teams.entry(team.clone()).or_default().add(sums);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at: u64, what: What, who: &str, member: &str) -> Record {
+        let name = "git/art/game/a.psd".to_string();
+        Record { at, what, name, who: who.into(), member: member.into(), team: None }
+    }
+
+    #[test]
+    fn waiting_is_for_people_while_somebody_has_the_file() {
+        let teams = [("a", "rio"), ("b", "rio"), ("c", "paris")];
+        let teams = teams.iter().map(|(member, team)| (member.to_string(), team.to_string())).collect();
+        let mut log = Log::default();
+        log.records = vec![
+            record(0, What::Granted, "ana", "a"),
+            record(1_000, What::Waits, "bo", "b"),
+            record(2_000, What::Waits, "cy", "c"),
+            record(2_500, What::Waits, "di", "c"),
+            record(2_600, What::GivesUp, "di", "c"),
+            record(5_000, What::Ended, "ana", "a"),
+            record(5_010, What::Granted, "bo", "b"),
+            record(7_010, What::Ended, "bo", "b"),
+            record(7_260, What::Granted, "cy", "c"),
+            record(8_000, What::Ended, "cy", "c"),
+        ];
+        log.sort();
+        let all = Selected { prefix: "git/art/game/".into(), from: 0, teams: &teams };
+        let figures = Figures::of(&log, &all);
+        assert_eq!((figures.locks, figures.given_up), (3, 1));
+        // bo: 4 s for ana, 10 ms for the network; cy: 3 s and 2 s for people, 260 ms for the network.
+        assert_eq!(figures.all.waited, 4_010 + 5_260);
+        assert_eq!(figures.all.for_people, 4_000 + 5_000);
+        assert_eq!(figures.within_share(), Some(0.5));
+        assert_eq!(figures.teams["rio"].within_share(), Some(1.0));
+        assert_eq!(figures.teams["paris"].mean_network(), Some(260.0));
+        assert_eq!(figures.at_once_share(), Some(1.0 / 3.0));
+        assert_eq!(figures.mean_hold(), Some((5_000.0 + 2_000.0 + 740.0) / 3.0));
+        let late = Selected { prefix: "git/".into(), from: 6_000, teams: &teams };
+        assert_eq!(Figures::of(&log, &late).locks, 1);
+        let other = Selected { prefix: "git/art/other/".into(), from: 0, teams: &teams };
+        assert_eq!(Figures::of(&log, &other).mean_wait(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What the hook of a repository costs a push: a large push, with many locks, against a real node.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use super::{TRIES, print_at_most};
+
+/// The files of the repository.
+const FILES: usize = 50_000;
+/// Those that the push changes.
+const CHANGED: usize = 10_000;
+/// Those that somebody else has locked.
+const LOCKED: usize = 10_000;
+/// So many are locked at once.
+const AT_ONCE: usize = 250;
+
+/// Prints how long the hook takes, and git alone.
+pub(super) fn measure(binary: &Path) -> Result<()> {
+    let bench = Bench::set_up(binary)?;
+    println!("{:<62} {:>14} {:>14} {:>8}", "figure", "measured", "goal", "ratio");
+    let push = format!("push of {CHANGED} of {FILES} files");
+    let alone = bench.fastest(|| bench.git_alone())?;
+    print_at_most(&format!("git alone, {push}, ms"), alone, 100.0);
+    let hook = bench.fastest(|| bench.hook())?;
+    print_at_most(&format!("pre-receive, {push}, {LOCKED} locks, ms"), hook, 300.0);
+    Ok(())
+}
+
+/// A node, a bare repository with its hook, and a clone that has something to push.
+struct Bench {
+    folder: TempDir,
+    binary: PathBuf,
+    _node: Node,
+    line: String,
+}
+
+/// Ends with the benchmark.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Bench {
+    fn set_up(binary: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let node = start(binary, folder.path(), &free.to_string())?;
+        let url = format!("http://{free}/git/bench/large");
+        let mut bench = Bench { folder, binary: binary.into(), _node: node, line: String::new() };
+        let root = bench.folder.path();
+        run(git(root).args(["init", "--quiet", "--bare", "bare.git"]))?;
+        run(git(root).args(["init", "--quiet", "clone"]))?;
+        let clone = bench.clone();
+        for number in 0..FILES {
+            let file = clone.join(path(number));
+            if number % 100 == 0 {
+                std::fs::create_dir_all(file.parent().context("it is in a folder")?)?;
+            }
+            std::fs::write(file, format!("{number}\n"))?;
+        }
+        commit(&clone)?;
+        run(git(&clone).args(["push", "--quiet", "../bare.git", "HEAD:refs/heads/main"]))?;
+        let old = said(git(&clone).args(["rev-parse", "HEAD"]))?;
+        run(bench.catraca(&bench.bare()).args(["git", "init", "--url", &url]))?;
+        for number in 0..CHANGED {
+            std::fs::write(clone.join(path(number)), format!("changed {number}\n"))?;
+        }
+        commit(&clone)?;
+        let new = said(git(&clone).args(["rev-parse", "HEAD"]))?;
+        bench.line = format!("{old} {new} refs/heads/main\n");
+        let url = url.replace("http://", "http://ana:x@");
+        let locked: Vec<String> = (CHANGED..CHANGED + LOCKED).map(path).collect();
+        for part in locked.chunks(AT_ONCE) {
+            let words = ["git", "lock", "--all-or-none", "--even-if-stale", "--url", &url];
+            run(bench.catraca(&clone).args(words).args(part))?;
+        }
+        Ok(bench)
+    }
+
+    fn bare(&self) -> PathBuf {
+        self.folder.path().join("bare.git")
+    }
+
+    fn clone(&self) -> PathBuf {
+        self.folder.path().join("clone")
+    }
+
+    fn catraca(&self, folder: &Path) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.current_dir(folder).env("CATRACA_PUSHER", "bo");
+        command
+    }
+
+    /// In the bare repository, where what is pushed can be seen although no ref has it.
+    fn in_quarantine(&self, program: &Path) -> Result<Command> {
+        let told = self.folder.path().join("told");
+        std::fs::write(&told, &self.line)?;
+        let mut command = Command::new(program);
+        command.current_dir(self.bare()).env("GIT_DIR", ".").env("CATRACA_PUSHER", "bo");
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.clone().join(".git/objects"));
+        command.stdin(std::fs::File::open(told)?).stdout(Stdio::null());
+        Ok(command)
+    }
+
+    fn hook(&self) -> Result<()> {
+        run(&mut self.in_quarantine(&self.bare().join("hooks/pre-receive"))?)
+    }
+
+    fn git_alone(&self) -> Result<()> {
+        let line = "cut -d' ' -f2 | git rev-list --stdin --not --all | git diff-tree --stdin -r -z -c --root \
+                    --no-renames --name-only";
+        run(self.in_quarantine(Path::new("sh"))?.args(["-c", line]))
+    }
+
+    /// Milliseconds of the fastest try.
+    fn fastest(&self, work: impl Fn() -> Result<()>) -> Result<f64> {
+        let mut best = f64::INFINITY;
+        for _ in 0..TRIES {
+            let began = Instant::now();
+            work()?;
+            best = best.min(began.elapsed().as_secs_f64() * 1000.0);
+        }
+        Ok(best)
+    }
+}
+
+/// Waits until the node says where it listens.
+fn start(binary: &Path, folder: &Path, http: &str) -> Result<Node> {
+    let mut command = Command::new(binary);
+    command.args(["node", "--listen", "127.0.0.1:0", "--http", http, "--data", "data"]);
+    let child = command.current_dir(folder).stdout(Stdio::piped()).spawn();
+    let mut node = Node(child.context("the node cannot be started")?);
+    let said = node.0.stdout.take().context("it has an output")?;
+    let mut lines = BufReader::new(said).lines();
+    let is_ready = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains("listens at"));
+    ensure!(lines.any(|line| is_ready(&line)), "the node did not start");
+    Ok(node)
+}
+
+/// A hundred files a folder.
+fn path(number: usize) -> String {
+    format!("folder{:03}/file{number:05}.bin", number / 100)
+}
+
+fn git(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.current_dir(folder).args(["-c", "user.name=bo", "-c", "user.email=bo@example.org"]);
+    command
+}
+
+fn commit(clone: &Path) -> Result<()> {
+    run(git(clone).args(["add", "--all"]))?;
+    run(git(clone).args(["commit", "--quiet", "--message", "files"]))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    said(command).map(drop)
+}
+
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?} cannot be run"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
