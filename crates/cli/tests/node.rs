@@ -9,6 +9,12 @@ use std::net::TcpStream;
 use support::Folder;
 use support::service::{Process, Service, addresses, at_terminal, wait_until};
 
+/// What a client says first: the version, that it is a client, and that it has nothing to prove itself with.
+fn hello() -> Vec<u8> {
+    let version = u8::try_from(catraca_client::handshake::VERSION).unwrap();
+    [&b"catraca\n"[..], &[2, 0, 0, 0, version, 0], &[1, 0, 0, 0, 0]].concat()
+}
+
 #[test]
 fn a_node_alone_says_where_it_listens_and_what_to_type_next() {
     let folder = Folder::new();
@@ -152,7 +158,7 @@ fn a_node_takes_as_many_connections_as_the_system_lets_it() {
     node.complains("at most 300 open files, and nearly as many connections");
     let said = node.stdout();
     let address = said.split("listens at ").nth(1).unwrap().split(". ").next().unwrap();
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 4, 0], &[1, 0, 0, 0, 0]].concat();
+    let hello = hello();
     let clients: Vec<TcpStream> = (0..100)
         .map(|_| {
             let mut client = TcpStream::connect(address).unwrap();
@@ -183,7 +189,7 @@ fn garbage_on_the_port_does_not_disturb_a_node() {
     // Another protocol; a frame of 2 GB announced in the handshake, and after it; nonsense after it.
     closed(say(b"GET / HTTP/1.1\r\n\r\n"));
     closed(say(&[&b"catraca\n"[..], &[0, 0, 0, 128]].concat()));
-    let hello = [&b"catraca\n"[..], &[2, 0, 0, 0, 4, 0], &[1, 0, 0, 0, 0]].concat();
+    let hello = hello();
     let mut client = say(&hello);
     let mut welcome = [0; 4];
     client.read_exact(&mut welcome).unwrap();
