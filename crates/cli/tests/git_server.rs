@@ -40,8 +40,7 @@ struct Group {
 
 impl Group {
     fn start() -> Self {
-        let service =
-            Service { folder: Folder::new(), addresses: addresses(3), nodes: Vec::new() };
+        let service = Service { folder: Folder::new(), addresses: addresses(3), nodes: Vec::new() };
         let mut group = Group { service, http: addresses(3) };
         group.start_all();
         group
@@ -120,14 +119,15 @@ fn a_node_that_is_killed_while_it_locks_leaves_whole_locks_and_the_others_go_on(
     let listed = group.locks(1);
     let listed = listed.as_array().unwrap().len();
     // All that was confirmed is there; of the last one nobody knew.
-    assert!(listed == confirmed.min(1000) || listed == (confirmed + 1).min(1000), "{listed} of {confirmed}");
+    assert!(
+        listed == confirmed.min(1000) || listed == (confirmed + 1).min(1000),
+        "{listed} of {confirmed}"
+    );
     let next = json!({"path": format!("f{confirmed:05}")});
-    wait_until("asking again tells", || {
-        match ask(&group.http[2], ANN, "POST", "/locks", &next) {
-            Some((201, _)) => true,
-            Some((409, answer)) => answer["code"] == "own-lock",
-            _ => false,
-        }
+    wait_until("asking again tells", || match ask(&group.http[2], ANN, "POST", "/locks", &next) {
+        Some((201, _)) => true,
+        Some((409, answer)) => answer["code"] == "own-lock",
+        _ => false,
     });
 }
 

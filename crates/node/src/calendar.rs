@@ -13,7 +13,10 @@ pub(crate) fn unix_millis_of(text: &str) -> Option<u64> {
     };
     let field = |from: usize, to: usize| text.get(from..to).and_then(number);
     let marks = [(4, '-'), (7, '-'), (10, 'T'), (13, ':'), (16, ':')];
-    if marks.iter().any(|&(place, mark)| text.get(place..place + 1) != Some(mark.encode_utf8(&mut [0]))) {
+    if marks
+        .iter()
+        .any(|&(place, mark)| text.get(place..place + 1) != Some(mark.encode_utf8(&mut [0])))
+    {
         return None;
     }
     let (year, month, day) = (field(0, 4)?, field(5, 7)?, field(8, 10)?);
@@ -69,15 +72,25 @@ mod tests {
 
     #[test]
     fn a_time_that_was_written_is_read_again() {
-        for millis in [0, 951_782_400_000, 1_709_251_199_007, 1_798_761_599_999, 4_107_542_400_120] {
+        for millis in [0, 951_782_400_000, 1_709_251_199_007, 1_798_761_599_999, 4_107_542_400_120]
+        {
             assert_eq!(unix_millis_of(&rfc3339(millis)), Some(millis));
         }
         assert_eq!(unix_millis_of("2000-02-29T00:00:00Z"), Some(951_782_400_000));
         assert_eq!(unix_millis_of("2000-02-29T01:30:00.5+01:30"), Some(951_782_400_500));
         assert_eq!(unix_millis_of("2000-02-28T23:00:00-01:00"), Some(951_782_400_000));
         for bad in [
-            "", "2000", "2000-02-29", "2000-02-29 00:00:00Z", "2000-13-01T00:00:00Z", "+000-01-01T00:00:00Z",
-            "1969-12-31T00:00:00Z", "2000-02-29T25:00:00Z", "2000-02-29T00:00:00", "2000-02-29T00:00:00.Z5", "é000-02-29T00:00:00Z",
+            "",
+            "2000",
+            "2000-02-29",
+            "2000-02-29 00:00:00Z",
+            "2000-13-01T00:00:00Z",
+            "+000-01-01T00:00:00Z",
+            "1969-12-31T00:00:00Z",
+            "2000-02-29T25:00:00Z",
+            "2000-02-29T00:00:00",
+            "2000-02-29T00:00:00.Z5",
+            "é000-02-29T00:00:00Z",
             "2000-02-29T00:00:00*01:00",
         ] {
             assert_eq!(unix_millis_of(bad), None, "{bad}");

@@ -112,7 +112,11 @@ enum Note {
     /// A request is about to end, and this is who made it.
     Label(RequestId, Box<str>),
     /// Something that the interface for Git says of a lock.
-    Said { unix_millis: u64, name: Box<str>, text: Box<str> },
+    Said {
+        unix_millis: u64,
+        name: Box<str>,
+        text: Box<str>,
+    },
 }
 
 #[derive(Debug)]

@@ -19,9 +19,7 @@ pub use self::resp::RespConfig;
 pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
-pub use git::{
-    Fold, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig,
-};
+pub use git::{Fold, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig};
 
 pub use http::HttpConfig;
 

@@ -169,7 +169,8 @@ async fn nothing_here(uri: Uri) -> Response {
         // A client that finds nothing there would push without asking for locks ever again.
         return git::bad_repository();
     }
-    let problem = Problem::new(Kind::NotFound, "no-such-path", "there is nothing here; see /openapi.json");
+    let problem =
+        Problem::new(Kind::NotFound, "no-such-path", "there is nothing here; see /openapi.json");
     problem.into_response()
 }
 

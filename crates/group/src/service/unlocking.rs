@@ -17,9 +17,7 @@ use crate::durable::{Adopted, DurableHold, HoldId, Target, Transfer, Unlock};
 use crate::lock::Owner;
 use crate::membership::{decode, encode};
 use crate::refusal::Refusal;
-use crate::registry::{
-    Answer, Guard, Item, LARGEST_PAGE, RELEASED, Revision, TAKEN, Trouble, Txn,
-};
+use crate::registry::{Answer, Guard, Item, LARGEST_PAGE, RELEASED, Revision, TAKEN, Trouble, Txn};
 use crate::request::{self, Origin, Part, Request, RequestId, State};
 use crate::shard::{Ask, Held, HeldLock};
 
@@ -34,7 +32,11 @@ enum Aim {
     Release,
     /// It belongs to somebody else from now on: who, what there is to say about it, and when that was asked
     /// for by the clock on the wall.
-    Give { to: String, note: String, unix_millis: u64 },
+    Give {
+        to: String,
+        note: String,
+        unix_millis: u64,
+    },
 }
 
 /// A hold that is being released, or given away.

@@ -102,18 +102,25 @@ impl GitConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let wrong = |why: String| Err(ConfigError::Git(why));
         if self.objects.is_some() && self.forward.is_some() {
-            return wrong("objects are kept here or asked for elsewhere: say one of 'objects' and 'forward'".into());
+            return wrong(
+                "objects are kept here or asked for elsewhere: say one of 'objects' and 'forward'"
+                    .into(),
+            );
         }
         for url in [&self.forward, &self.url].into_iter().flatten() {
             if !is_url(url) {
-                return wrong(format!("'{url}' is no address: say https://HOST/... or http://HOST/..."));
+                return wrong(format!(
+                    "'{url}' is no address: say https://HOST/... or http://HOST/..."
+                ));
             }
         }
         let names = self.repositories.iter().map(|entry| &entry.name);
         let names = names.chain(self.webhooks.iter().map(|hook| &hook.repository));
         for name in names {
             if name != "*" && !name.contains('/') {
-                return wrong(format!("'{name}' is no repository: say TEAM/REPO, as in 'art/*', or '*'"));
+                return wrong(format!(
+                    "'{name}' is no repository: say TEAM/REPO, as in 'art/*', or '*'"
+                ));
             }
         }
         for (index, entry) in self.repositories.iter().enumerate() {
@@ -126,9 +133,10 @@ impl GitConfig {
             }
         }
         match self.webhooks.iter().find(|hook| !is_url(&hook.url)) {
-            Some(hook) => {
-                wrong(format!("a webhook's url is https://HOST/... or http://HOST/..., not '{}'", hook.url))
-            }
+            Some(hook) => wrong(format!(
+                "a webhook's url is https://HOST/... or http://HOST/..., not '{}'",
+                hook.url
+            )),
             None => Ok(()),
         }
     }

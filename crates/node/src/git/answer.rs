@@ -111,7 +111,8 @@ impl Refused {
     /// The body: what every problem says, and what the client looks for.
     pub(crate) fn body(&self) -> Value {
         let mut body = self.problem.body();
-        let value = |lock: &Arc<Lock>| serde_json::from_str::<Value>(&lock.json).unwrap_or_default();
+        let value =
+            |lock: &Arc<Lock>| serde_json::from_str::<Value>(&lock.json).unwrap_or_default();
         body["message"] = self.message().into();
         if let Some(lock) = &self.lock {
             body["lock"] = value(lock);

@@ -50,7 +50,8 @@ impl Asking {
         let caller = Caller::with(given.as_ref(), &parts, api)?;
         let user = || given.and_then(|given| given.user).filter(|user| !user.is_empty());
         let name = caller.proven_name().map(str::to_string).or_else(user).ok_or_else(|| {
-            let detail = "say who you are: a user name and any password, as this node knows no tokens";
+            let detail =
+                "say who you are: a user name and any password, as this node knows no tokens";
             Refused::new(Kind::Unauthenticated, "no-name", detail)
         })?;
         check_owner(&name)?;
@@ -101,7 +102,10 @@ impl Asking {
     }
 
     /// The body, which may be left out.
-    pub(crate) async fn body<T: DeserializeOwned + Default>(&self, body: Body) -> Result<T, Refused> {
+    pub(crate) async fn body<T: DeserializeOwned + Default>(
+        &self,
+        body: Body,
+    ) -> Result<T, Refused> {
         let bytes = whole(body, LONGEST_BODY, BODY_TIME, Some(&self.api.quota)).await?;
         if bytes.is_empty() {
             return Ok(T::default());
@@ -177,7 +181,9 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
-        for bad in ["", "m", "-1s", "1.5s", "5 m", "5w", "99999999999999999999s", "18446744073709551615d"] {
+        for bad in
+            ["", "m", "-1s", "1.5s", "5 m", "5w", "99999999999999999999s", "18446744073709551615d"]
+        {
             assert_eq!(duration(bad), None, "{bad}");
         }
     }

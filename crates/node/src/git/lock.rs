@@ -117,7 +117,8 @@ fn said(hold: &DurableHold, repository: &Repository, name: &str, rest: &str, fol
     let is_it = |said: &Said| {
         // What is folded may have changed since.
         let folds = [fold, Fold::default(), Fold { case: true, backslash: true, unicode: true }];
-        let named = |fold| LockPath::new(repository, &said.path, fold).is_ok_and(|it| it.name == name);
+        let named =
+            |fold| LockPath::new(repository, &said.path, fold).is_ok_and(|it| it.name == name);
         folds.into_iter().any(named)
     };
     match said.filter(|said| hold.names.len() == 1 && is_it(said)) {

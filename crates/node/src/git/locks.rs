@@ -58,9 +58,8 @@ pub(crate) async fn lock(asking: Asking, body: Body) -> Result<Response, Refused
         set: None,
     };
     let wait = asking.wait(asked.wait_ms)?;
-    let is_own = |refused: &Refused| {
-        refused.lock.as_ref().is_some_and(|lock| lock.owner == wanted.owner)
-    };
+    let is_own =
+        |refused: &Refused| refused.lock.as_ref().is_some_and(|lock| lock.owner == wanted.owner);
     match take_apart(&asking.git, wanted.clone()).await {
         Ok(lock) => {
             still_may(&asking, &[&lock]).await?;
@@ -70,7 +69,8 @@ pub(crate) async fn lock(asking: Asking, body: Body) -> Result<Response, Refused
         Err(refused) if wait.is_zero() || is_own(&refused) => Err(refused),
         Err(_) => Ok(waits(asking, move |asking| async move {
             let asked = wanted.asked(catraca_group::Wait::AtMost(wait))?;
-            let forgetting = Forgetting { git: Arc::clone(&asking.git), asked: Some(asked.clone()) };
+            let forgetting =
+                Forgetting { git: Arc::clone(&asking.git), asked: Some(asked.clone()) };
             let lock = asking.git.take_asked(&wanted, asked).await;
             forgetting.over();
             let lock = lock?;
@@ -155,9 +155,7 @@ pub(crate) async fn batch(asking: Asking, body: Body) -> Result<Response, Refuse
         }
     }
     let wait = asking.wait(asked.wait_ms)?;
-    let is_own = |refused: &Refused| {
-        refused.locks.iter().flatten().any(|lock| lock.owner == owner)
-    };
+    let is_own = |refused: &Refused| refused.locks.iter().flatten().any(|lock| lock.owner == owner);
     match asking.git.take_all_apart(wanted.clone()).await {
         Ok(locks) => {
             still_may(&asking, &locks.iter().collect::<Vec<_>>()).await?;
@@ -330,9 +328,10 @@ pub(crate) async fn matching(asking: Asking, body: Body) -> Result<Response, Ref
     // What is no path has no lock: a tree may have any names in it.
     let folded: BTreeSet<String> =
         asked.paths.iter().filter_map(|path| folded(path, fold).ok()).collect();
-    let (all, _) = asking.git.following.look(|index| {
-        index.page(&asking.repository, &Selection::default(), usize::MAX)
-    });
+    let (all, _) = asking
+        .git
+        .following
+        .look(|index| index.page(&asking.repository, &Selection::default(), usize::MAX));
     let locks = all.iter().filter(|lock| folded.contains(&lock.folded));
     let sees_all = asking.caller.sees(&asking.repository.all());
     let locks = locks.filter(|lock| sees_all || asking.caller.sees(&lock.name));

@@ -108,7 +108,11 @@ impl Objects {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let url = self.url.clone().or_else(|| Some(format!("{scheme}://{}", host?)));
         let url = url.ok_or_else(|| {
-            Refused::new(Kind::BadRequest, "bad-host", "say which host you ask, in the header 'Host'")
+            Refused::new(
+                Kind::BadRequest,
+                "bad-host",
+                "say which host you ask, in the header 'Host'",
+            )
         })?;
         Ok(format!("{url}/git/{repository}"))
     }
@@ -157,7 +161,8 @@ pub(crate) async fn batch(asking: Asking, body: Body) -> Result<Response, Refuse
     let repository = asking.repository.clone();
     let transfer = if resumes { TUS } else { BASIC };
     let objects = on_disk(move || {
-        let object = |asked: &ObjectBody| object(&store, &repository, &base, asked, is_upload, resumes);
+        let object =
+            |asked: &ObjectBody| object(&store, &repository, &base, asked, is_upload, resumes);
         asked.objects.iter().map(object).collect::<Result<Vec<Value>, StoreError>>()
     });
     let body = json!({"transfer": transfer, "objects": objects.await?, "hash_algo": "sha256"});
@@ -174,9 +179,7 @@ fn object(
     resumes: bool,
 ) -> Result<Value, StoreError> {
     let ObjectBody { oid: name, size } = asked;
-    let error = |code: u16, message: &str| {
-        json!({"oid": name, "size": size, "error": {"code": code, "message": message}})
-    };
+    let error = |code: u16, message: &str| json!({"oid": name, "size": size, "error": {"code": code, "message": message}});
     let Some(oid) = Oid::new(name) else {
         return Ok(error(422, "an object is named by the 64 digits of its SHA-256"));
     };
@@ -243,7 +246,8 @@ impl From<StoreError> for Refused {
         match error {
             StoreError::Disk(error) => {
                 tracing::error!(%error, "an object of Git LFS could not be read or written");
-                let detail = "the object could not be read or written; the log of the node says why";
+                let detail =
+                    "the object could not be read or written; the log of the node says why";
                 Refused::new(Kind::Unavailable, "objects-unavailable", detail)
             }
             StoreError::Digest(_) => Refused::new(Kind::BadRequest, "other-digest", detail),

@@ -81,8 +81,17 @@ mod tests {
         assert_eq!(game.prefix(), "git/art/game/");
         let long = "x".repeat(65);
         for (team, repo) in [
-            ("", "a"), ("a", ""), ("a", ".git"), ("..", "a"), ("a", "b c"), ("a", "ü"), ("a", "*"),
-            ("a", "b/c"), ("a", "%2e%2e"), ("a", &long), ("a", ".git.git"),
+            ("", "a"),
+            ("a", ""),
+            ("a", ".git"),
+            ("..", "a"),
+            ("a", "b c"),
+            ("a", "ü"),
+            ("a", "*"),
+            ("a", "b/c"),
+            ("a", "%2e%2e"),
+            ("a", &long),
+            ("a", ".git.git"),
         ] {
             assert_eq!(Repository::new(team, repo), Err(RepositoryError), "{team} {repo}");
         }
@@ -92,7 +101,8 @@ mod tests {
     fn a_lock_says_which_repository_it_is_of() {
         let (repository, rest) = Repository::of_lock("git/art/game/a/b.psd").unwrap();
         assert_eq!((repository.to_string().as_str(), rest), ("art/game", "a/b.psd"));
-        for other in ["x", "git/art/game", "git/art/game/", "git/a", "gits/a/b/c", "git/a/b.git/c"] {
+        for other in ["x", "git/art/game", "git/art/game/", "git/a", "gits/a/b/c", "git/a/b.git/c"]
+        {
             assert_eq!(Repository::of_lock(other), None, "{other}");
         }
     }

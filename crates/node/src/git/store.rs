@@ -89,7 +89,11 @@ impl Store {
     }
 
     /// The object, if it is here, and its size.
-    pub(crate) fn find(&self, repository: &Repository, oid: &Oid) -> io::Result<Option<(File, u64)>> {
+    pub(crate) fn find(
+        &self,
+        repository: &Repository,
+        oid: &Oid,
+    ) -> io::Result<Option<(File, u64)>> {
         match File::open(self.path(repository, oid)) {
             Ok(file) => {
                 let size = file.metadata()?.len();
@@ -254,7 +258,8 @@ impl Incoming {
             return Err(StoreError::Digest(digest));
         }
         self.file.sync_all()?;
-        let folder = self.place.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let folder =
+            self.place.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         make(folder)?;
         fs::rename(&self.path, &self.place)?;
         self.is_over = true;
@@ -402,7 +407,9 @@ mod tests {
 
     #[test]
     fn only_a_digest_names_an_object() {
-        for bad in ["", "abc", &"g".repeat(64), &"A".repeat(64), "../../../etc/passwd", &"é".repeat(32)] {
+        for bad in
+            ["", "abc", &"g".repeat(64), &"A".repeat(64), "../../../etc/passwd", &"é".repeat(32)]
+        {
             assert_eq!(Oid::new(bad), None, "{bad}");
         }
     }

@@ -77,11 +77,7 @@ impl Git {
     }
 
     /// Takes a lock, and waits for so long until it is free.
-    async fn take_within(
-        &self,
-        wanted: &Wanted,
-        wait: Duration,
-    ) -> Result<Arc<Lock>, Refused> {
+    async fn take_within(&self, wanted: &Wanted, wait: Duration) -> Result<Arc<Lock>, Refused> {
         self.take_asked(wanted, wanted.asked(Wait::AtMost(wait))?).await
     }
 

@@ -54,7 +54,11 @@ async fn turn(asking: &Asking) -> Result<OwnedSemaphorePermit, Refused> {
     let transfers = Arc::clone(&asking.git.objects.transfers);
     let turn = timeout(PATIENCE, transfers.acquire_owned()).await;
     turn.ok().and_then(Result::ok).ok_or_else(|| {
-        Refused::new(Kind::Unavailable, "busy", "too many objects are on their way; try again later")
+        Refused::new(
+            Kind::Unavailable,
+            "busy",
+            "too many objects are on their way; try again later",
+        )
     })
 }
 
@@ -289,7 +293,9 @@ fn range(headers: &HeaderMap, size: u64) -> Wanted {
         (first, last) => match (number(first), number(last), last) {
             (Some(first), _, _) if first >= size => Wanted::Nothing,
             (Some(first), _, "") => Wanted::Part(first, size - 1),
-            (Some(first), Some(last), _) if first <= last => Wanted::Part(first, last.min(size - 1)),
+            (Some(first), Some(last), _) if first <= last => {
+                Wanted::Part(first, last.min(size - 1))
+            }
             _ => Wanted::Whole,
         },
     }

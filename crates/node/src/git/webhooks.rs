@@ -46,11 +46,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// The shortest secret, in bytes.
 const SHORTEST_SECRET: usize = 16;
 /// Where systems keep the authorities that they trust.
-const AUTHORITIES: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
+const AUTHORITIES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// All who are told.
 pub(crate) struct Webhooks(Vec<Arc<Webhook>>);
@@ -98,7 +95,10 @@ impl Failure {
         match self {
             Failure::Status(status) => {
                 status.is_server_error()
-                    || matches!(*status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+                    || matches!(
+                        *status,
+                        StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+                    )
             }
             _ => true,
         }

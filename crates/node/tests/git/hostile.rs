@@ -13,7 +13,9 @@ async fn paths_that_lead_elsewhere_are_refused() {
     let (_node, at) = alone().await;
     let ann = user(at, "ann");
     let long = "x".repeat(800);
-    for path in ["", "..", "../x", "a/../b", "/etc/passwd", "C:\\x", "a//b", "a/", "./a", "a\0b", &long] {
+    for path in
+        ["", "..", "../x", "a/../b", "/etc/passwd", "C:\\x", "a//b", "a/", "./a", "a\0b", &long]
+    {
         refused(&ann.lock(path).await, 400, "bad-path");
         let batch = ann.batch(&["good", path]).await;
         refused(&batch, 400, "bad-path");
@@ -24,9 +26,17 @@ async fn paths_that_lead_elsewhere_are_refused() {
     for body in [json!([]), json!({"path": 7}), json!({"path": null})] {
         refused(&ann.ask("POST", &format!("{BASE}/locks"), body).await, 400, "bad-body");
     }
-    refused(&ann.ask("POST", &format!("{BASE}/locks/batch"), json!({"paths": []})).await, 400, "bad-paths");
+    refused(
+        &ann.ask("POST", &format!("{BASE}/locks/batch"), json!({"paths": []})).await,
+        400,
+        "bad-paths",
+    );
     let many: Vec<String> = (0..257).map(|number| number.to_string()).collect();
-    refused(&ann.ask("POST", &format!("{BASE}/locks/batch"), json!({"paths": many})).await, 400, "bad-paths");
+    refused(
+        &ann.ask("POST", &format!("{BASE}/locks/batch"), json!({"paths": many})).await,
+        400,
+        "bad-paths",
+    );
 }
 
 #[tokio::test]
@@ -51,7 +61,11 @@ async fn nobody_who_verifies_is_told_that_there_is_nothing() {
         let answer = ann.ask("POST", &path, json!({})).await;
         refused(&answer, 400, "bad-repository");
     }
-    refused(&ann.ask("POST", &format!("{BASE}/locks/verify"), json!({"cursor": "x"})).await, 400, "bad-cursor");
+    refused(
+        &ann.ask("POST", &format!("{BASE}/locks/verify"), json!({"cursor": "x"})).await,
+        400,
+        "bad-cursor",
+    );
     refused(&ann.ask("GET", &format!("{BASE}/nothing"), None).await, 404, "no-such-path");
     let wrong = ann.ask("PUT", &format!("{BASE}/locks"), json!({})).await;
     refused(&wrong, 405, "wrong-method");
@@ -67,7 +81,15 @@ async fn whoever_does_not_say_who_it_is_is_asked_and_an_empty_password_is_none()
         headers: String::new(),
     };
     // "ann:", ":x", "ann", and things that are nothing.
-    let cases = ["Basic YW5uOg==", "Basic Ong=", "Basic YW5u", "Bearer ", "Bearer x", "Digest x", "Basic !"];
+    let cases = [
+        "Basic YW5uOg==",
+        "Basic Ong=",
+        "Basic YW5u",
+        "Bearer ",
+        "Bearer x",
+        "Digest x",
+        "Basic !",
+    ];
     for given in cases {
         let answer = as_is(given).lock("x").await;
         let body = answer.json();
@@ -88,7 +110,8 @@ async fn whoever_does_not_say_who_it_is_is_asked_and_an_empty_password_is_none()
 async fn a_form_or_a_text_of_another_site_takes_no_lock() {
     let (_node, at) = alone().await;
     let ann = user(at, "ann");
-    for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
+    for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
+    {
         let body = r#"{"path":"x"}"#;
         let mut client = Client::open(at).await;
         let head = format!(
@@ -107,13 +130,16 @@ async fn huge_bodies_are_refused_and_large_lists_of_paths_are_not() {
     let (_node, at) = alone().await;
     let ann = user(at, "ann");
     let lock = ann.locks("dir/file-099999.bin").await;
-    let paths: Vec<String> = (0..100_000).map(|number| format!("dir/file-{number:06}.bin")).collect();
+    let paths: Vec<String> =
+        (0..100_000).map(|number| format!("dir/file-{number:06}.bin")).collect();
     let path = format!("{BASE}/locks/match");
     let found = ann.ask("POST", &path, json!({"paths": paths})).await.with(200).json();
     assert_eq!(found, json!({"locks": [lock]}));
     let too_many: Vec<&str> = vec!["x"; 100_001];
     refused(&ann.ask("POST", &path, json!({"paths": too_many})).await, 413, "too-many-paths");
-    for (path, length) in [("locks", 300 << 10), ("locks/verify", 300 << 10), ("locks/match", 40 << 20)] {
+    for (path, length) in
+        [("locks", 300 << 10), ("locks/verify", 300 << 10), ("locks/match", 40 << 20)]
+    {
         let mut client = Client::open(at).await;
         let head = format!(
             "POST {BASE}/{path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
@@ -130,7 +156,8 @@ fn tokens(folder: &std::path::Path, entries: &[(&str, &str, &str)]) -> std::path
     let mut text = String::new();
     for (name, role, token) in entries {
         let digest = sha256(token);
-        text += &format!("[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{digest}\"\n");
+        text +=
+            &format!("[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{digest}\"\n");
     }
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -146,15 +173,21 @@ fn sha256(text: &str) -> String {
 #[tokio::test]
 async fn with_tokens_the_owner_is_whom_the_token_is_for_and_roles_count() {
     let folder = tempfile::tempdir().unwrap();
-    let entries = [("ann", "lock", "a-token"), ("eve", "observe", "e-token"), ("root", "administer", "r-token")];
+    let entries = [
+        ("ann", "lock", "a-token"),
+        ("eve", "observe", "e-token"),
+        ("root", "administer", "r-token"),
+    ];
     let file = tokens(folder.path(), &entries);
     let (_node, at) = start(|config| config.security.tokens = Some(file)).await;
-    let with = |token: &str| User { at, authorization: format!("Bearer {token}"), headers: String::new() };
+    let with =
+        |token: &str| User { at, authorization: format!("Bearer {token}"), headers: String::new() };
     let (ann, eve, root) = (with("a-token"), with("e-token"), with("r-token"));
     let lock = ann.locks("x").await;
     assert_eq!(lock["owner"]["name"], "ann");
     // As the password it is the same, whatever the user name says.
-    let basic = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "whoever:a-token");
+    let basic =
+        base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "whoever:a-token");
     let basic = User { at, authorization: format!("Basic {basic}"), headers: String::new() };
     let own = |body: &Value| body["ours"].as_array().unwrap().len();
     assert_eq!(own(&basic.verify().await), 1);

@@ -23,7 +23,9 @@ async fn a_lock_is_seen_at_every_node_and_only_its_owner_releases_it() {
     }
     let taken = refused(&bob.lock("art/a b.psd").await, 409, "taken");
     assert_eq!(taken["lock"], lock);
-    assert!(taken["message"].as_str().unwrap().starts_with("'ann' has locked 'art/a b.psd' since 20"));
+    assert!(
+        taken["message"].as_str().unwrap().starts_with("'ann' has locked 'art/a b.psd' since 20")
+    );
     let own = refused(&user(at[2], "ann").lock("art/a b.psd").await, 409, "own-lock");
     assert!(own["message"].as_str().unwrap().starts_with("you have locked 'art/a b.psd' already"));
     assert_eq!(own["lock"], lock);
@@ -64,12 +66,18 @@ async fn a_lock_is_found_by_path_id_folder_owner_and_age() {
     assert_eq!(bob.list("?before=2020-01-01T00:00:00Z").await, json!({"locks": []}));
     assert_eq!(paths(&bob.list("?before=2999-01-01T00:00:00Z").await["locks"]).len(), 4);
     assert_eq!(paths(&bob.list("?path=-dash%20%22%C3%BC%22").await["locks"]), ["-dash \"ü\""]);
-    for query in ["?limit=0", "?limit=x", "?cursor=x", "?before=yesterday", "?path=../x", "?under=/"] {
+    for query in
+        ["?limit=0", "?limit=x", "?cursor=x", "?before=yesterday", "?path=../x", "?under=/"]
+    {
         let answer = bob.ask("GET", &format!("{BASE}/locks{query}"), None).await;
         assert!(answer.status == 400 || query == "?under=/", "{query} {answer:?}");
     }
     let matched = bob
-        .ask("POST", &format!("{BASE}/locks/match"), json!({"paths": ["a/1", "none", "../x", "-dash \"ü\""]}))
+        .ask(
+            "POST",
+            &format!("{BASE}/locks/match"),
+            json!({"paths": ["a/1", "none", "../x", "-dash \"ü\""]}),
+        )
         .await
         .with(200)
         .json();
@@ -84,7 +92,10 @@ async fn a_lock_is_stolen_in_one_step_and_its_owner_has_it_no_more() {
     let stolen = bob.steal(&before, "ann is on holiday").await.with(200).json();
     assert_eq!(stolen["was"], before);
     let lock = &stolen["lock"];
-    assert_eq!((&lock["owner"]["name"], &lock["note"]), (&"bob".into(), &"ann is on holiday".into()));
+    assert_eq!(
+        (&lock["owner"]["name"], &lock["note"]),
+        (&"bob".into(), &"ann is on holiday".into())
+    );
     assert_eq!((&lock["id"], &lock["path"]), (&before["id"], &before["path"]));
     for at in &at {
         assert_eq!(user(*at, "ann").list("").await, json!({"locks": [lock]}));
@@ -238,7 +249,11 @@ async fn repositories_know_nothing_of_each_other() {
     let id = lock["id"].as_str().unwrap();
     let other = "/git/art/other";
     ann.ask("POST", &format!("{other}/locks"), json!({"path": "x"})).await.with(201);
-    refused(&ann.ask("POST", &format!("{other}/locks/{id}/unlock"), json!({})).await, 404, "no-such-lock");
+    refused(
+        &ann.ask("POST", &format!("{other}/locks/{id}/unlock"), json!({})).await,
+        404,
+        "no-such-lock",
+    );
     let listed = ann.ask("GET", &format!("{other}/locks?id={id}"), None).await.json();
     assert_eq!(listed, json!({"locks": []}));
     // With a suffix it is the same repository.
@@ -250,14 +265,23 @@ async fn repositories_know_nothing_of_each_other() {
 async fn a_hold_that_was_taken_by_other_means_is_a_lock_too_and_one_that_is_none_is_in_the_way() {
     let (_node, at) = alone().await;
     let ann = user(at, "ann");
-    let hold = json!({"names": ["git/art/game/x%20y"], "durable": true, "owner": "robot", "note": "hm"});
+    let hold =
+        json!({"names": ["git/art/game/x%20y"], "durable": true, "owner": "robot", "note": "hm"});
     ann.ask("POST", "/v1/acquire", hold).await.with(201);
     let locks = ann.list("").await;
-    assert_eq!((&locks["locks"][0]["path"], &locks["locks"][0]["note"]), (&"x y".into(), &"hm".into()));
+    assert_eq!(
+        (&locks["locks"][0]["path"], &locks["locks"][0]["note"]),
+        (&"x y".into(), &"hm".into())
+    );
     refused(&ann.lock("x y").await, 409, "taken");
-    ann.ask("POST", "/v1/acquire", json!({"names": ["git/art/game/z"], "ttl_ms": 600_000})).await.with(201);
+    ann.ask("POST", "/v1/acquire", json!({"names": ["git/art/game/z"], "ttl_ms": 600_000}))
+        .await
+        .with(201);
     let taken = refused(&ann.lock("z").await, 409, "taken");
-    assert!(taken["message"].as_str().unwrap().contains("/v1/locks?name=git/art/game/z"), "{taken}");
+    assert!(
+        taken["message"].as_str().unwrap().contains("/v1/locks?name=git/art/game/z"),
+        "{taken}"
+    );
 }
 
 #[tokio::test]

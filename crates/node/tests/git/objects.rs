@@ -122,7 +122,11 @@ async fn what_is_something_else_or_cut_off_is_no_object_and_leaves_nothing() {
         }
     };
     tokio::time::timeout(crate::client::LIMIT, gone).await.expect("nothing is left");
-    refused(&ann.ask("GET", &format!("{BASE}/objects/{}", oid(b"content")), None).await, 404, "no-such-object");
+    refused(
+        &ann.ask("GET", &format!("{BASE}/objects/{}", oid(b"content")), None).await,
+        404,
+        "no-such-object",
+    );
     for bad in ["x", "..", &"A".repeat(64), &"g".repeat(64)] {
         refused(&send(&ann, "PUT", &format!("{BASE}/objects/{bad}"), b"x").await, 400, "bad-oid");
     }
@@ -146,7 +150,8 @@ async fn an_upload_that_was_cut_off_is_continued_also_after_a_restart() {
     let head = Client::open(at).await.ask_head(&ann, &href).await;
     assert!(head.contains("upload-offset: 0") && head.contains("tus-resumable: 1.0.0"), "{head}");
     // The connection is cut in the middle.
-    let from = |at: SocketAddr, offset: usize| user(at, "ann").with(&format!("Upload-Offset: {offset}"));
+    let from =
+        |at: SocketAddr, offset: usize| user(at, "ann").with(&format!("Upload-Offset: {offset}"));
     let mut client = Client::open(at).await;
     let ask = from(at, 0).request("PATCH", &href, Some(&content));
     client.send(&ask[..ask.len() - 200_000]).await;
@@ -186,12 +191,21 @@ async fn a_node_without_objects_says_so_or_sends_the_client_on() {
     let (_node, at) = alone().await;
     let ann = user(at, "ann");
     let asked = json!({"operation": "download", "objects": []});
-    let said = refused(&ann.ask("POST", &format!("{BASE}/objects/batch"), asked.clone()).await, 501, "locks-only");
+    let said = refused(
+        &ann.ask("POST", &format!("{BASE}/objects/batch"), asked.clone()).await,
+        501,
+        "locks-only",
+    );
     assert!(said["message"].as_str().unwrap().contains("keeps locks only"), "{said}");
-    refused(&ann.ask("GET", &format!("{BASE}/objects/{}", oid(b"x")), None).await, 501, "locks-only");
+    refused(
+        &ann.ask("GET", &format!("{BASE}/objects/{}", oid(b"x")), None).await,
+        501,
+        "locks-only",
+    );
     let forge = "https://forge.example/{team}/{repo}.git/info/lfs";
     let (_node, at) = start(|config| config.git.forward = Some(forge.to_string())).await;
-    let sent_on = user(at, "ann").ask("POST", &format!("{BASE}/objects/batch"), asked).await.with(307);
+    let sent_on =
+        user(at, "ann").ask("POST", &format!("{BASE}/objects/batch"), asked).await.with(307);
     let there = "https://forge.example/art/game.git/info/lfs/objects/batch";
     assert_eq!(sent_on.header("location"), Some(there));
     let whoami = user(at, "ann").ask("GET", &format!("{BASE}/whoami"), None).await.json();

@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::support;
-use crate::{BASE, alone, paths, refused, three, user};
+use crate::{BASE, SHORT_LEASE, alone, paths, refused, three, three_with, user};
 
 #[tokio::test]
 async fn two_hundred_locks_are_taken_at_once_and_each_is_released_by_itself() {
@@ -17,12 +17,15 @@ async fn two_hundred_locks_are_taken_at_once_and_each_is_released_by_itself() {
     assert_eq!(got["locks"].as_array().unwrap().len(), 200);
     let listed = user(at[1], "bob").list("").await;
     assert_eq!(paths(&listed["locks"]), wanted.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(listed["locks"].as_array().unwrap().iter().all(|lock| lock["note"] == "the big change"));
+    assert!(
+        listed["locks"].as_array().unwrap().iter().all(|lock| lock["note"] == "the big change")
+    );
     let first = &listed["locks"][0];
     user(at[2], "ann").unlock(first, false).await.with(200);
     assert_eq!(user(at[1], "bob").list("").await["locks"].as_array().unwrap().len(), 199);
     // What was kept of the set is gone.
-    let held = user(at[0], "x").ask("GET", "/v1/locks?prefix=git-set/", None).await.with(200).json();
+    let held =
+        user(at[0], "x").ask("GET", "/v1/locks?prefix=git-set/", None).await.with(200).json();
     assert_eq!(held["locks"], json!([]));
 }
 
@@ -107,10 +110,14 @@ async fn what_a_node_had_taken_of_a_set_when_it_was_lost_is_given_back() {
     let wanted: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let asked = json!({"paths": wanted}).to_string();
     let mut cut_short = 0;
-    for round in 0..6 {
-        let (mut nodes, at) = three().await;
+    for round in 0..3 {
+        let (mut nodes, at) = three_with(SHORT_LEASE).await;
         let mut client = Client::open(at[0]).await;
-        let ask = user(at[0], "ann").request("POST", &format!("{BASE}/locks/batch"), Some(asked.as_bytes()));
+        let ask = user(at[0], "ann").request(
+            "POST",
+            &format!("{BASE}/locks/batch"),
+            Some(asked.as_bytes()),
+        );
         client.send(ask).await;
         // Until it is somewhere in the middle.
         while user(at[1], "x").list("").await["locks"].as_array().unwrap().len() < 5 * (round + 1) {
@@ -140,7 +147,8 @@ async fn a_set_is_finished_also_if_its_client_hangs_up() {
     let wanted: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let asked = json!({"paths": wanted}).to_string();
     let mut client = Client::open(at).await;
-    let ask = user(at, "ann").request("POST", &format!("{BASE}/locks/batch"), Some(asked.as_bytes()));
+    let ask =
+        user(at, "ann").request("POST", &format!("{BASE}/locks/batch"), Some(asked.as_bytes()));
     client.send(ask).await;
     while user(at, "x").list("").await["locks"].as_array().unwrap().is_empty() {
         tokio::task::yield_now().await;

@@ -65,11 +65,14 @@ fn checkout(folder: &Path, name: &str, at: SocketAddr) -> Checkout {
     let clone = Checkout { folder: folder.join(name), home: home.clone() };
     let above = Checkout { folder: folder.to_path_buf(), home };
     above.works(&["lfs", "install"]);
-    for (key, value) in [("user.name", name), ("user.email", "x@example.com"), ("init.defaultBranch", "main")] {
+    for (key, value) in
+        [("user.name", name), ("user.email", "x@example.com"), ("init.defaultBranch", "main")]
+    {
         above.works(&["config", "--global", key, value]);
     }
     above.works(&["config", "--global", "credential.helper", "store"]);
-    std::fs::write(clone.home.join(".git-credentials"), format!("http://{name}:secret@{at}\n")).unwrap();
+    std::fs::write(clone.home.join(".git-credentials"), format!("http://{name}:secret@{at}\n"))
+        .unwrap();
     above.works(&["clone", "origin.git", name]);
     clone
 }
@@ -126,7 +129,12 @@ async fn the_stock_client_locks_lists_unlocks_and_pushes_only_what_nobody_else_h
         bob.write("a b.psd", "of bob");
         bob.works(&["commit", "-am", "not mine"]);
         let blocked = bob.fails(&["push"]);
-        assert!(blocked.contains("Unable to push locked files") || blocked.contains("locked by ann") || blocked.contains("a b.psd - ann"), "{blocked}");
+        assert!(
+            blocked.contains("Unable to push locked files")
+                || blocked.contains("locked by ann")
+                || blocked.contains("a b.psd - ann"),
+            "{blocked}"
+        );
         bob.works(&["reset", "--hard", "origin/main"]);
         // Ann changes it herself.
         ann.write("a b.psd", "of ann");
@@ -180,7 +188,8 @@ async fn the_stock_client_continues_uploads_where_it_is_told_to() {
         ann.works(&["commit", "-m", "big"]);
         ann.works(&["push"]);
         // A clone from scratch gets it from the node.
-        let above = Checkout { folder: ann.folder.parent().unwrap().to_path_buf(), home: ann.home.clone() };
+        let above =
+            Checkout { folder: ann.folder.parent().unwrap().to_path_buf(), home: ann.home.clone() };
         above.works(&["clone", "origin.git", "third"]);
         let read = std::fs::read_to_string(above.folder.join("third/big.psd")).unwrap();
         assert_eq!(read.len(), 2_000_000);
