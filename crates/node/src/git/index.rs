@@ -69,12 +69,6 @@ impl Index {
         }
     }
 
-    /// The lock of a repository with this id.
-    pub(crate) fn by_id(&self, repository: &Repository, id: HoldId) -> Option<Arc<Lock>> {
-        let (_, place) = self.holds.get(&id)?.iter().find(|(its, _)| its == repository)?;
-        self.repositories.get(repository)?.get(place).cloned()
-    }
-
     /// The lock of this folded path.
     pub(crate) fn by_path(&self, repository: &Repository, folded: &str) -> Option<Arc<Lock>> {
         let locks = self.repositories.get(repository)?;
@@ -179,12 +173,11 @@ mod tests {
         put(&mut index, 1, "a", "ann");
         put(&mut index, 1, "a", "bob");
         assert_eq!(index.by_path(&game(), "a").unwrap().owner, "bob");
-        assert_eq!(index.by_id(&game(), HoldId(1)).unwrap().owner, "bob");
         let own = Selection { owner: Some("ann".to_string()), ..Selection::default() };
         assert!(index.page(&game(), &own, 9).0.is_empty());
         index.remove(HoldId(1));
         index.remove(HoldId(1));
-        assert!(index.by_path(&game(), "a").is_none() && index.by_id(&game(), HoldId(1)).is_none());
+        assert!(index.by_path(&game(), "a").is_none());
         assert!(index.repositories.is_empty() && index.holds.is_empty());
     }
 

@@ -148,6 +148,8 @@ pub(crate) fn of_name(rest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const ALL: Fold = Fold { case: true, backslash: true, unicode: true };
@@ -234,5 +236,20 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert_eq!(lock_name(&repository(), "a b"), "git/art/game/a%20b");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_a_path_has_a_name_and_is_folded_once_and_for_all(path in "\\PC{0,40}|[a/.\\\\%é\u{301} ]{0,12}") {
+            for fold in [NONE, ALL] {
+                let Ok(once) = folded(&path, fold) else { continue };
+                prop_assert_eq!(folded(&once, fold), Ok(once.clone()));
+                let name = lock_name(&repository(), &once);
+                prop_assert!(LockName::new(&name).is_ok(), "{}", name);
+                if !name.contains(DIGEST) {
+                    prop_assert_eq!(of_name(&name[repository().prefix().len()..]), once);
+                }
+            }
+        }
     }
 }

@@ -5,29 +5,35 @@
 //! who want the same locks at the same moment one gets them. If one lock is missing, those that were taken
 //! are given back.
 //!
-//! A node may be killed in between. So before the first lock a durable hold is written that says that a set
-//! has begun, and after the last one another that says that it is complete; each lock says which set it is of.
-//! If the node that began a set is gone and the set is not complete, it never will be: a node that is gone
-//! cannot write. Then any other node gives its locks back. A namespace whose algorithm takes sets would not
-//! do: there, at most some dozens of sets can be held at a node, and files share resources, so that the lock
-//! of one would keep others out for weeks.
+//! A node may be killed in between. So before the first lock a durable hold is taken that says that a set has
+//! begun, and after the last one another that says that it is complete; each lock says which set it is of. If
+//! the node that began a set is gone, any other node gives the locks back of a set that is not complete.
+//! Before that it takes the hold by which the set would be complete, which only one can have: so a node that
+//! was only paused, and goes on, cannot complete what is being given back. And whoever has that hold looks
+//! whether the set is still said to have begun, which it is not after its locks were given back.
+//!
+//! A namespace whose algorithm takes sets would not do: there, at most some dozens of sets can be held at a
+//! node, and files share resources, so that the lock of one would keep others out for weeks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catraca_group::{AcquireDurable, DurableHold, HoldId, Refusal, Target, Wait};
+use catraca_group::{AcquireDurable, DurableHold, HoldId, Refusal, Target, Unlock, Wait};
 use tokio::time::{Instant, sleep};
 
 use super::Git;
 use super::answer::Refused;
 use super::lock::Lock;
 use super::taking::{Wanted, random_name};
+use crate::http::problem::Kind;
 
 /// What the names of holds begin with that say of sets how far they are.
 const PREFIX: &str = "git-set/";
 /// What the name of a hold ends with that says that a set is complete.
 const DONE: &str = "/done";
+/// The note of a hold with such a name that keeps a set from being complete.
+const TIDIES: &str = "given back";
 /// Sets that are not over are looked at so often.
 const LOOK: Duration = Duration::from_secs(1);
 /// Whoever waits for several locks looks at least so often whether they are free.
@@ -59,6 +65,12 @@ fn mark(set: &str, owner: &str, is_done: bool) -> AcquireDurable {
     }
 }
 
+/// The request for the hold that keeps a set from being complete.
+fn tidy_mark(set: &str) -> AcquireDurable {
+    let asked = mark(set, "(node)", true);
+    AcquireDurable { note: TIDIES.to_string(), request: random_name(), wait: Wait::no(), ..asked }
+}
+
 impl Git {
     /// Takes all of these locks, or none. They are of one repository and one owner, and no two are the same.
     /// This goes on when nobody waits for it any more: let a task of its own do it.
@@ -67,11 +79,14 @@ impl Git {
         mut wanted: Vec<Wanted>,
     ) -> Result<Vec<Arc<Lock>>, Refused> {
         if let [only] = &wanted[..] {
-            let in_the_way = |refused: Refused| match refused.lock.clone() {
-                Some(lock) => refused.with_locks(vec![lock]),
-                None => refused,
+            let named = |refused: Refused| match refused.problem.kind() {
+                Kind::Taken | Kind::Conflict => {
+                    let locks = refused.lock.iter().cloned().collect();
+                    refused.with_locks(locks)
+                }
+                _ => refused,
             };
-            return self.take(only).await.map(|lock| vec![lock]).map_err(in_the_way);
+            return self.take(only).await.map(|lock| vec![lock]).map_err(named);
         }
         wanted.sort_by(|one, other| one.path.name.cmp(&other.path.name));
         let Some(owner) = wanted.first().map(|first| first.owner.clone()) else {
@@ -93,7 +108,7 @@ impl Git {
         let mut taken = Vec::new();
         let outcome = self.take_each(&wanted, &set, &mut taken).await;
         let outcome = match outcome {
-            Ok(()) => self.acquire(mark(&set, &owner, true)).await.map_err(Refused::from),
+            Ok(()) => self.complete(&set, &owner, begun.id).await.map_err(Refused::from),
             Err(refused) => Err(refused),
         };
         match outcome {
@@ -103,8 +118,11 @@ impl Git {
                 Ok(taken)
             }
             Err(refused) => {
-                self.undo(&taken, begun.id, HoldId::of(&owner, &mark(&set, &owner, true).request))
-                    .await;
+                let done = HoldId::of(&owner, &mark(&set, &owner, true).request);
+                // It may have been written: if this node is lost now, others have to see that it is not.
+                self.end(done, &owner).await;
+                self.end_all(&taken).await;
+                self.end(begun.id, &owner).await;
                 Err(self.with_all_in_the_way(refused, &wanted, &owner).await)
             }
         }
@@ -123,25 +141,37 @@ impl Git {
         Ok(())
     }
 
-    /// Gives all of this back, for as long as it takes. If it is not known whether the set was said to be
-    /// complete, that is taken back first: if the node is lost meanwhile, others see that it is not.
-    async fn undo(&self, taken: &[Arc<Lock>], begun: HoldId, done: HoldId) {
-        let locks = taken.iter().rev().map(|lock| lock.id);
-        for id in [done].into_iter().chain(locks).chain([begun]) {
-            while !self.is_gone(id).await {
-                sleep(AGAIN).await;
-            }
+    /// Says that a set is complete, if nobody has begun to give its locks back.
+    async fn complete(
+        &self,
+        set: &str,
+        owner: &str,
+        begun: HoldId,
+    ) -> Result<DurableHold, Refusal> {
+        let done = self.acquire(mark(set, owner, true)).await?;
+        self.gateway.durable(Target::Id(begun)).await.map(|_| done)
+    }
+
+    /// Gives locks back, for as long as it takes.
+    async fn end_all(&self, locks: &[Arc<Lock>]) {
+        for lock in locks.iter().rev() {
+            self.end(lock.id, &lock.owner).await;
         }
     }
 
-    async fn is_gone(&self, id: HoldId) -> bool {
-        let unlock = catraca_group::Unlock { target: Target::Id(id), owner: None };
-        match self.gateway.unlock(unlock).await {
-            // A node that stops leaves the rest to others.
-            Ok(_) | Err(Refusal::NoSuchHold(_) | Refusal::Stopped) => true,
-            Err(error) => {
-                tracing::debug!(%error, %id, "a lock cannot be given back yet");
-                false
+    /// Releases a hold of this owner, for as long as it takes.
+    async fn end(&self, id: HoldId, owner: &str) {
+        loop {
+            let unlock = Unlock { target: Target::Id(id), owner: Some(owner.to_string()) };
+            match self.gateway.unlock(unlock).await {
+                // Somebody has stolen it meanwhile. A node that stops leaves the rest to others.
+                Ok(_) | Err(Refusal::NoSuchHold(_) | Refusal::NotOwner(_) | Refusal::Stopped) => {
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, %id, "a lock cannot be given back yet");
+                    sleep(AGAIN).await;
+                }
             }
         }
     }
@@ -160,10 +190,11 @@ impl Git {
         wanted: &[Wanted],
         owner: &str,
     ) -> Refused {
-        if refused.lock.is_none() || self.following.fresh().await.is_err() {
-            return refused;
+        let is_taken = matches!(refused.problem.kind(), Kind::Taken | Kind::Conflict);
+        match is_taken && self.following.fresh().await.is_ok() {
+            true => Refused::all_taken(self.in_the_way(wanted), owner),
+            false => refused,
         }
-        Refused::all_taken(self.in_the_way(wanted), owner)
     }
 
     /// Takes all of these locks as soon as all are free, and waits for so long. Nothing is held meanwhile.
@@ -232,33 +263,50 @@ impl Git {
     async fn tidy_up(&self, marks: &[DurableHold]) {
         let Ok(answer) = self.following.read().await else { return };
         for hold in marks.iter().filter(|hold| !hold.granted_at.beats_in(&answer)) {
-            let Some((set, is_done)) = about(hold) else { continue };
-            if is_done {
-                let begun = HoldId::of(&hold.owner, &mark(set, &hold.owner, false).request);
-                match self.gateway.durable(Target::Id(begun)).await {
-                    // It is needed as long as that is there.
-                    Err(Refusal::NoSuchHold(_)) => self.give_back(hold.id).await,
-                    _ => continue,
+            match about(hold) {
+                Some((set, false)) => self.tidy_set(set, hold).await,
+                Some((set, true)) => {
+                    let begun = HoldId::of(&hold.owner, &mark(set, &hold.owner, false).request);
+                    let begun = self.gateway.durable(Target::Id(begun)).await;
+                    // As long as a set is said to have begun, it has to be said that it is complete.
+                    let is_over = matches!(begun, Err(Refusal::NoSuchHold(_)));
+                    if is_over || hold.note == TIDIES {
+                        self.give_back(hold.id).await;
+                    }
                 }
-                continue;
-            }
-            let done = HoldId::of(&hold.owner, &mark(set, &hold.owner, true).request);
-            let locks = match self.gateway.durable(Target::Id(done)).await {
-                Ok(_) => Vec::new(),
-                Err(Refusal::NoSuchHold(_)) => self.following.look(|index| index.of_set(set)),
-                Err(_) => continue,
-            };
-            for lock in &locks {
-                tracing::warn!(path = %lock.path, owner = %lock.owner, "one of several locks was given back: its node is gone");
-                self.give_back(lock.id).await;
-            }
-            if self.following.fresh().await.is_ok()
-                && locks.iter().all(|lock| {
-                    self.following.look(|index| index.by_id(&lock.repository, lock.id)).is_none()
-                })
-            {
-                self.give_back(hold.id).await;
+                None => {}
             }
         }
+    }
+
+    /// A set has begun at a node that is gone.
+    async fn tidy_set(&self, set: &str, begun: &DurableHold) {
+        let tidying = match self.acquire(tidy_mark(set)).await {
+            Ok(tidying) => tidying,
+            Err(_) => {
+                let done = HoldId::of(&begun.owner, &mark(set, &begun.owner, true).request);
+                if self.gateway.durable(Target::Id(done)).await.is_ok() {
+                    // It is complete: there is nothing to do but to forget it.
+                    self.give_back(begun.id).await;
+                }
+                return;
+            }
+        };
+        // Nobody can complete it now, and whoever tries finds out below.
+        if self.following.fresh().await.is_ok() {
+            let locks = self.following.look(|index| index.of_set(set));
+            for lock in &locks {
+                let (path, owner) = (&lock.path, &lock.owner);
+                tracing::warn!(
+                    path,
+                    owner,
+                    "a lock was given back: its node was lost before it had all"
+                );
+                self.tell_unlocked(lock, &lock.owner);
+            }
+            self.end_all(&locks).await;
+            self.end(begun.id, &begun.owner).await;
+        }
+        self.give_back(tidying.id).await;
     }
 }

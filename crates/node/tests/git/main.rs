@@ -15,6 +15,7 @@ mod support;
 mod told;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,6 +24,8 @@ use serde_json::{Value, json};
 
 use client::{Answer, Client};
 
+/// The lease of nodes in tests in which one of them is lost.
+const SHORT_LEASE: Duration = Duration::from_secs(4);
 /// Where all tests are, unless they say otherwise.
 const BASE: &str = "/git/art/game";
 
@@ -51,10 +54,16 @@ async fn start_with(registry: &Memory, change: impl FnOnce(&mut Config)) -> (Nod
 
 /// Three nodes that serve HTTP, and where.
 async fn three() -> (Vec<Node>, Vec<SocketAddr>) {
+    three_with(support::LONG_LEASE).await
+}
+
+/// The same, with a lease that somebody waits for when a node is lost.
+async fn three_with(lease: Duration) -> (Vec<Node>, Vec<SocketAddr>) {
     let (listeners, addresses) = support::listeners(3).await;
     let mut configs = support::configs(&addresses, "naimi-trehel");
     for config in &mut configs {
         config.http.listen = Some("127.0.0.1:0".to_string());
+        config.lease = lease;
     }
     let nodes = support::group_of(configs, listeners).await;
     let addresses = nodes.iter().map(|node| node.http_address().unwrap()).collect();

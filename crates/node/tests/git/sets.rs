@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::support;
-use crate::{BASE, alone, paths, refused, three, user};
+use crate::{BASE, SHORT_LEASE, alone, paths, refused, three, three_with, user};
 
 #[tokio::test]
 async fn two_hundred_locks_are_taken_at_once_and_each_is_released_by_itself() {
@@ -110,8 +110,8 @@ async fn what_a_node_had_taken_of_a_set_when_it_was_lost_is_given_back() {
     let wanted: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let asked = json!({"paths": wanted}).to_string();
     let mut cut_short = 0;
-    for round in 0..6 {
-        let (mut nodes, at) = three().await;
+    for round in 0..3 {
+        let (mut nodes, at) = three_with(SHORT_LEASE).await;
         let mut client = Client::open(at[0]).await;
         let ask = user(at[0], "ann").request(
             "POST",
