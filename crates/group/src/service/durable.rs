@@ -472,8 +472,10 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
+        let Some(request) = self.entry(id).map(|entry| entry.request) else { return };
+        // As long as the entry is there, it is known whose it was.
+        self.withdraw(request, host);
         let Some(entry) = self.remove_entry(id) else { return };
-        self.withdraw(entry.request, host);
         tell(&entry.askers, &result, out);
     }
 
@@ -511,8 +513,9 @@ impl Service {
     /// A request that waits here is for a hold that was found. Whoever asked is told what the registry
     /// says of it.
     pub(super) fn give_way(&mut self, id: HoldId, host: &mut dyn Host, out: &mut Vec<Output>) {
+        let Some(request) = self.entry(id).map(|entry| entry.request) else { return };
+        self.take_out(request, Ending::Moved, host);
         let Some(entry) = self.remove_entry(id) else { return };
-        self.take_out(entry.request, Ending::Moved, host);
         self.ask_last(entry.askers, entry.record, Refusal::Unsure, out);
     }
 
@@ -594,8 +597,9 @@ impl Service {
             }
         }
         for id in unwanted {
-            if let Some(entry) = self.remove_entry(id) {
-                self.withdraw(entry.request, host);
+            if let Some(request) = self.entry(id).map(|entry| entry.request) {
+                self.withdraw(request, host);
+                self.remove_entry(id);
             }
         }
     }

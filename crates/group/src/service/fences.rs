@@ -57,8 +57,7 @@ impl Service {
         let newest = self.newest_fence_here(name, permits, host)?;
         let question = Question::NewestFence(name.to_string(), permits);
         let name = name.to_string();
-        let asking =
-            |answers| Asking::Fence(Comparison { asker, name, permits, newest, answers });
+        let asking = |answers| Asking::Fence(Comparison { asker, name, permits, newest, answers });
         self.ask_everybody(&question, Answers::default(), asking, host, out)
     }
 

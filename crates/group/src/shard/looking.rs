@@ -56,9 +56,8 @@ impl Shard {
     pub fn newest_fence(&self, key: Key<'_>, hash: u64, claim: Option<&Claim>) -> Option<Fence> {
         let lock = self.lock(key, hash)?;
         let Some(claim) = claim else { return lock.newest_fence() };
-        let overlaps = |hold: &&Hold| {
-            hold.asker.set.as_ref().is_some_and(|set| set.claim.overlaps(claim))
-        };
+        let overlaps =
+            |hold: &&Hold| hold.asker.set.as_ref().is_some_and(|set| set.claim.overlaps(claim));
         lock.holds().filter(overlaps).map(|hold| hold.fence).max()
     }
 

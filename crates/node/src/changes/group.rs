@@ -252,7 +252,8 @@ mod tests {
         let (member, name) = ("b".to_string(), format!("x{number}"));
         let (what, label) = (What::Granted, String::new());
         let fence = Some(number);
-        Change { number: 0, unix_millis: 1, member, what, name, permits: 1, fence, label }
+        let (number, unix_millis, permits, identity) = (0, 1, 1, String::new());
+        Change { number, unix_millis, member, what, name, permits, fence, label, identity }
     }
 
     fn batch(number: u64, is_complete: bool, changes: &[Change]) -> Message {
