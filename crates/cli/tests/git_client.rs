@@ -40,7 +40,8 @@ fn a_repository_is_set_up_once_and_a_second_time_changes_nothing() {
     let before = everything(&place);
     ana.catraca(&place, &words).quietly(0).says("Nothing to change");
     assert_eq!(everything(&place), before);
-    let attributes = ana.git(&place, &["check-attr", "lockable", "a b/x.bin", "x.psd", "x.c"]).stdout;
+    let attributes =
+        ana.git(&place, &["check-attr", "lockable", "a b/x.bin", "x.psd", "x.c"]).stdout;
     assert_eq!(attributes.matches("lockable: set").count(), 2, "{attributes}");
 
     // The hook that was there is told what git tells, after ours.
@@ -51,7 +52,8 @@ fn a_repository_is_set_up_once_and_a_second_time_changes_nothing() {
     ana.git(&place, &["push", "--quiet", "origin", "main"]).succeeded();
     let seen = std::fs::read_to_string(place.join(".git/seen")).unwrap();
     assert!(seen.starts_with("refs/heads/main "), "{seen}");
-    ana.catraca(&bare, &["git", "init", "*.psd"]).refused(&["patterns and --locks-only are for its clones"]);
+    ana.catraca(&bare, &["git", "init", "*.psd"])
+        .refused(&["patterns and --locks-only are for its clones"]);
     let url = studio.url("elsewhere");
     ana.catraca(&bare, &["git", "init", "--url", &url]).quietly(0).says("(was http");
 }
@@ -82,11 +84,16 @@ fn files_are_locked_listed_and_unlocked_beside_the_stock_client() {
     assert!(ana.is_writable("a.psd"));
     let again = ana.catraca(&["lock", "a.psd"]);
     again.quietly(0).says("'a.psd' is yours already");
-    bo.catraca(&["lock", "a.psd"]).failed(1, &["'a.psd' is locked: ana, for", "(new helmet) has it"]);
+    bo.catraca(&["lock", "a.psd"])
+        .failed(1, &["'a.psd' is locked: ana, for", "(new helmet) has it"]);
     bo.catraca(&["whohas", "a.psd"]).quietly(0).says("ana, for");
     bo.catraca(&["whohas", "code.c"]).failed(1, &[]).says("nobody has locked 'code.c'");
-    let json: Value = serde_json::from_str(&bo.catraca(&["whohas", "a.psd", "--json"]).stdout).unwrap();
-    assert_eq!((json["owner"]["name"].as_str(), json["note"].as_str()), (Some("ana"), Some("new helmet")));
+    let json: Value =
+        serde_json::from_str(&bo.catraca(&["whohas", "a.psd", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (json["owner"]["name"].as_str(), json["note"].as_str()),
+        (Some("ana"), Some("new helmet"))
+    );
 
     // The same locks as those of Git LFS.
     bo.git(&["lfs", "locks"]).succeeded().says("a.psd");
@@ -111,13 +118,16 @@ fn files_are_locked_listed_and_unlocked_beside_the_stock_client() {
     ana.catraca(&["unlock", "a.psd"]).failed(3, &["changes that are not committed"]);
     ana.commit("helmet");
     assert!(ana.is_writable("a.psd"));
-    ana.catraca(&["unlock", "a.psd"]).failed(0, &["'a.psd' has commits that are not pushed"]).says("unlocked a.psd");
+    ana.catraca(&["unlock", "a.psd"])
+        .failed(0, &["'a.psd' has commits that are not pushed"])
+        .says("unlocked a.psd");
     assert!(!ana.is_writable("a.psd"));
     ana.catraca(&["unlock", "a.psd"]).failed(1, &["nobody has locked 'a.psd'"]);
     ana.catraca(&["unlock", "b.psd"]).failed(1, &["'b.psd'", "bo"]);
     ana.catraca(&["unlock", "b.psd", "--force"]).failed(1, &["administer"]);
     let id = |clone: &support::git::Clone| -> String {
-        let lock: Value = serde_json::from_str(&clone.catraca(&["whohas", "b.psd", "--json"]).stdout).unwrap();
+        let lock: Value =
+            serde_json::from_str(&clone.catraca(&["whohas", "b.psd", "--json"]).stdout).unwrap();
         lock["id"].as_str().unwrap().to_string()
     };
     bo.catraca(&["unlock", "--id", &id(&bo)]).quietly(0).says("unlocked b.psd");
@@ -131,7 +141,14 @@ fn paths_may_have_any_character_and_are_seen_from_where_one_is() {
     let bare = studio.bare("game");
     let ana = studio.clone(&studio.user("ana"), &bare);
     let bo = studio.clone(&studio.user("bo"), &bare);
-    let names = ["art/with space.psd", "art/quo\"te'.psd", "art/ünï-日本.psd", "-dash.psd", "art/*.psd", "art/%41&x=1?.psd"];
+    let names = [
+        "art/with space.psd",
+        "art/quo\"te'.psd",
+        "art/ünï-日本.psd",
+        "-dash.psd",
+        "art/*.psd",
+        "art/%41&x=1?.psd",
+    ];
     for name in names {
         ana.write(name, "1");
     }
@@ -149,7 +166,8 @@ fn paths_may_have_any_character_and_are_seen_from_where_one_is() {
     let mut under: Vec<&str> =
         under["locks"].as_array().unwrap().iter().map(|it| it["path"].as_str().unwrap()).collect();
     under.sort_unstable();
-    let mut expected: Vec<&str> = names.into_iter().filter(|name| name.starts_with("art/")).collect();
+    let mut expected: Vec<&str> =
+        names.into_iter().filter(|name| name.starts_with("art/")).collect();
     expected.sort_unstable();
     assert_eq!(under, expected);
     // From within a folder, and by an absolute path.
@@ -161,7 +179,8 @@ fn paths_may_have_any_character_and_are_seen_from_where_one_is() {
     for name in &names[1..] {
         bo.change(name, "2");
     }
-    bo.push(&["origin", "main"]).failed(1, &["'art/quo\"te'.psd'", "'art/*.psd'", "'art/%41&x=1?.psd'"]);
+    bo.push(&["origin", "main"])
+        .failed(1, &["'art/quo\"te'.psd'", "'art/*.psd'", "'art/%41&x=1?.psd'"]);
     ana.catraca(&["lock", "../outside"]).refused(&["'../outside' is not in this repository"]);
     ana.catraca(&["lock", "/etc/passwd"]).refused(&["is not in this repository"]);
     ana.catraca(&["lock", "art"]).refused(&["'art' is a folder"]);
@@ -182,7 +201,9 @@ fn several_files_are_taken_all_or_none_and_waited_for() {
     let bo = studio.clone(&studio.user("bo"), &bare);
     ana.catraca(&["lock", "b.psd"]).quietly(0);
     // One by one, what is free is locked.
-    bo.catraca(&["lock", "a.psd", "b.psd"]).failed(1, &["'b.psd' is locked: ana"]).says("locked a.psd");
+    bo.catraca(&["lock", "a.psd", "b.psd"])
+        .failed(1, &["'b.psd' is locked: ana"])
+        .says("locked a.psd");
     bo.catraca(&["unlock", "a.psd"]).quietly(0);
     let none = bo.catraca(&["lock", "--all-or-none", "a.psd", "b.psd", "c.psd"]);
     none.failed(1, &["'b.psd' is locked: ana", "nothing was locked"]);
@@ -209,7 +230,8 @@ fn several_files_are_taken_all_or_none_and_waited_for() {
     ana.catraca(&["lock", "--wait", "5", "a.psd"]).refused(&["--wait: '5' is no time", "5m"]);
     ana.catraca(&["lock", "--wait", "2d", "a.psd"]).refused(&["at most 24h"]);
     let many: Vec<String> = (0..257).map(|number| format!("f{number}")).collect();
-    let many: Vec<&str> = ["lock", "--all-or-none"].into_iter().chain(many.iter().map(String::as_str)).collect();
+    let many: Vec<&str> =
+        ["lock", "--all-or-none"].into_iter().chain(many.iter().map(String::as_str)).collect();
     ana.catraca(&many).refused(&["257 files are too many to lock at once"]);
     ana.catraca(&[&many[..2], &many[2..258]].concat()).failed(0, &[]).says("locked f255");
 }
@@ -223,7 +245,9 @@ fn a_lock_is_stolen_in_one_step() {
     bo.catraca(&["steal", "a.psd"]).failed(1, &["nobody has locked 'a.psd'"]);
     ana.catraca(&["lock", "a.psd"]).quietly(0);
     ana.catraca(&["steal", "a.psd"]).quietly(0).says("'a.psd' is yours already");
-    bo.catraca(&["steal", "a.psd", "--note", "ana is away"]).quietly(0).says("'a.psd' is yours now; before, ana");
+    bo.catraca(&["steal", "a.psd", "--note", "ana is away"])
+        .quietly(0)
+        .says("'a.psd' is yours now; before, ana");
     assert!(bo.is_writable("a.psd"));
     ana.catraca(&["whohas", "a.psd"]).quietly(0).says("(ana is away)");
     ana.catraca(&["unlock", "a.psd"]).failed(1, &["bo"]);
@@ -262,7 +286,8 @@ fn a_stale_copy_is_not_locked() {
     bo.catraca(&["lock", "a.psd"]).failed(3, &["your copy of 'a.psd' is older"]);
     // Nobody knows without the remote.
     std::fs::rename(&bare, studio.folder.path("away.git")).unwrap();
-    bo.catraca(&["lock", "a.psd"]).failed(3, &["cannot tell whether your copy is current", "--even-if-stale"]);
+    bo.catraca(&["lock", "a.psd"])
+        .failed(3, &["cannot tell whether your copy is current", "--even-if-stale"]);
     bo.catraca(&["whohas", "a.psd"]).failed(1, &[]);
 }
 
@@ -288,7 +313,8 @@ fn users_prove_themselves_as_to_git() {
     with_token(&["locks", "--url", &url]).quietly(0).says("a.psd");
     let file = studio.token_file("ana");
     ana.catraca(&["locks", "--url", &url, "--token-file", &file]).quietly(0);
-    ana.catraca(&["locks", "--url", &url, "--token-file", "/nowhere"]).refused(&["cannot read '/nowhere'"]);
+    ana.catraca(&["locks", "--url", &url, "--token-file", "/nowhere"])
+        .refused(&["cannot read '/nowhere'"]);
     ana.git(&["config", "catraca.url", &url]).quietly(0);
     with_token(&["locks"]).quietly(0);
     ana.git(&["config", "--unset", "catraca.url"]).quietly(0);
@@ -301,7 +327,8 @@ fn users_prove_themselves_as_to_git() {
     ana.git(&["config", "lfs.url", &with_secret]).quietly(0);
     ana.catraca(&["locks"]).quietly(0).says("a.psd");
     ana.git(&["config", "lfs.url", "http://127.0.0.1:1/git/x/y"]).quietly(0);
-    ana.catraca(&["locks"]).failed(125, &["cannot reach http://127.0.0.1:1/git/x/y: nobody listens there"]);
+    ana.catraca(&["locks"])
+        .failed(125, &["cannot reach http://127.0.0.1:1/git/x/y: nobody listens there"]);
     ana.git(&["config", "lfs.url", &format!("http://{}/nothing", studio.address)]).quietly(0);
     assert_eq!(with_token(&["locks"]).code, Some(2));
 }
@@ -325,14 +352,22 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     ana.git(&["config", "--unset", &key]).quietly(0);
     ana.catraca(&["init"]).quietly(0).says("hook pre-push");
     ana.catraca(&["doctor"]).quietly(0);
-    std::fs::set_permissions(ana.place.join(".git/hooks/pre-push"), PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(
+        ana.place.join(".git/hooks/pre-push"),
+        PermissionsExt::from_mode(0o644),
+    )
+    .unwrap();
     ana.catraca(&["doctor"]).failed(3, &[]).says("it is not executable").says("chmod +x");
     ana.catraca(&["init"]).quietly(0).says("hook pre-push");
     std::fs::remove_file(ana.user.home.join("credentials")).unwrap();
     let json = ana.catraca(&["doctor", "--json"]).failed(3, &[]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
-    let wrong: Vec<&Value> = json.as_array().unwrap().iter().filter(|it| !it["remedy"].is_null()).collect();
-    assert!(wrong.len() == 1 && wrong[0]["what"].as_str().unwrap().contains("who you are"), "{json}");
+    let wrong: Vec<&Value> =
+        json.as_array().unwrap().iter().filter(|it| !it["remedy"].is_null()).collect();
+    assert!(
+        wrong.len() == 1 && wrong[0]["what"].as_str().unwrap().contains("who you are"),
+        "{json}"
+    );
     ana.user.catraca(&bare, &["git", "doctor"]).quietly(0).says("the server calls the hook 'hook'");
     ana.user.git(&bare, &["config", "catraca.unreachable", "maybe"]).quietly(0);
     ana.user.catraca(&bare, &["git", "doctor"]).failed(3, &[]).says("'maybe', which means nothing");
@@ -348,7 +383,8 @@ fn git_calls_the_program_by_its_own_name() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_catraca"), folder.join("git-catraca")).unwrap();
     let mut command = ana.user.command("git", &ana.place);
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    let ran: support::Ran = command.args(["catraca", "lock", "a.psd"]).env("PATH", path).output().unwrap().into();
+    let ran: support::Ran =
+        command.args(["catraca", "lock", "a.psd"]).env("PATH", path).output().unwrap().into();
     ran.quietly(0).says("locked a.psd");
 }
 
@@ -377,16 +413,29 @@ fn the_report_tells_what_people_waited_for() {
     wait_until("bo waits", || studio.folder.read("audit.log").contains("\"what\":\"waits\""));
     ana.catraca(&["unlock", "a.psd"]).quietly(0);
     assert_eq!(waiting.ends().code, Some(0));
-    wait_until("all is written", || studio.folder.read("audit.log").matches("\"granted\"").count() >= 2);
+    wait_until("all is written", || {
+        studio.folder.read("audit.log").matches("\"granted\"").count() >= 2
+    });
     let words = ["git", "report", "audit.log", "--no-simulation", "--json"];
     let report = studio.folder.run(&words).quietly(0).stdout;
     let report: Value = serde_json::from_str(&report).unwrap();
     let measured = &report["measured"];
-    assert_eq!((measured["locks"].as_u64(), measured["people"].as_u64()), (Some(2), Some(2)), "{report}");
+    assert_eq!(
+        (measured["locks"].as_u64(), measured["people"].as_u64()),
+        (Some(2), Some(2)),
+        "{report}"
+    );
     assert!(measured["people_mean_ms"].as_f64().unwrap() > 0.0, "{report}");
     let people = measured["people_share"].as_f64().unwrap();
     assert!(people > 0.0 && people <= 1.0, "{report}");
-    let other = studio.folder.run(&["git", "report", "audit.log", "--no-simulation", "--repository", "art/other"]);
+    let other = studio.folder.run(&[
+        "git",
+        "report",
+        "audit.log",
+        "--no-simulation",
+        "--repository",
+        "art/other",
+    ]);
     other.quietly(0).says("No file was locked");
     studio.folder.run(&["git", "report", "none.log"]).refused(&["cannot read 'none.log'"]);
     studio.folder.run(&["git", "report", "tokens"]).refused(&["'tokens' is no audit log"]);

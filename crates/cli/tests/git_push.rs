@@ -26,7 +26,8 @@ fn changes_deletions_and_renames_of_what_others_have_locked_are_refused_on_any_b
     let (ana, bo) = two(&studio, "game");
     let main = "HEAD:refs/heads/main";
     bo.change("a.psd", "2");
-    let refused = bo.push(&["origin", main]).failed(1, &[REFUSED, "'a.psd': ana, for", "you push as 'bo'"]);
+    let refused =
+        bo.push(&["origin", main]).failed(1, &[REFUSED, "'a.psd': ana, for", "you push as 'bo'"]);
     assert!(!refused.stderr.contains("b.psd"), "{}", refused.stderr);
     bo.push(&["origin", "HEAD:refs/heads/new"]).failed(1, &[REFUSED]);
     bo.push(&["origin", "HEAD:refs/tags/v1"]).failed(1, &[REFUSED]);
@@ -129,7 +130,9 @@ fn a_change_from_before_the_lock_waits_for_its_end() {
     bo.write("a.psd", "early");
     bo.git(&["add", "a.psd"]).succeeded();
     let mut commit = bo.user.command("git", &bo.place);
-    commit.args(["commit", "--quiet", "-m", "early"]).env("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z");
+    commit
+        .args(["commit", "--quiet", "-m", "early"])
+        .env("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z");
     Ran::from(commit.output().unwrap()).succeeded();
     bo.push(&["origin", "early"]).succeeded();
     ana.catraca(&["lock", "a.psd"]).quietly(0);
@@ -153,14 +156,16 @@ fn the_first_push_odd_tags_submodules_and_many_refs_are_looked_at_in_the_same_wa
     bo.push(&["origin", "tree", "blob", "twice"]).succeeded();
     // Four thousand tags, and one more that changes something.
     let head = bo.git(&["rev-parse", "HEAD"]).stdout.trim().to_string();
-    let lines: String = (0..4000).map(|number| format!("create refs/tags/t{number} {head}\n")).collect();
+    let lines: String =
+        (0..4000).map(|number| format!("create refs/tags/t{number} {head}\n")).collect();
     std::fs::write(bo.place.join(".git/refs-to-make"), lines).unwrap();
     let made = "git update-ref --stdin < .git/refs-to-make";
     Ran::from(bo.user.command("sh", &bo.place).args(["-c", made]).output().unwrap()).succeeded();
     bo.push(&["--tags", "origin"]).succeeded();
     bo.git(&["tag", "--list"]).succeeded();
     bo.change("a.psd", "2");
-    let all: String = (0..4000).map(|number| format!("create refs/tags/u{number} HEAD\n")).collect();
+    let all: String =
+        (0..4000).map(|number| format!("create refs/tags/u{number} HEAD\n")).collect();
     std::fs::write(bo.place.join(".git/refs-to-make"), all).unwrap();
     Ran::from(bo.user.command("sh", &bo.place).args(["-c", made]).output().unwrap()).succeeded();
     bo.push(&["--tags", "origin"]).failed(1, &["'a.psd': ana"]);
@@ -168,13 +173,16 @@ fn the_first_push_odd_tags_submodules_and_many_refs_are_looked_at_in_the_same_wa
     // A submodule is a path like others.
     ana.catraca(&["lock", "lib"]).failed(0, &["no file 'lib' yet"]);
     let place = bo.place.to_str().unwrap();
-    bo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", place, "lib"]).succeeded();
+    bo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", place, "lib"])
+        .succeeded();
     bo.commit("a submodule");
     bo.push(&["origin", "HEAD:main"]).failed(1, &["'lib': ana"]);
     // The first push to an empty repository.
     let empty = studio.bare("empty");
     let fresh = studio.folder.path("fresh");
-    bo.user.git(&studio.folder.path(""), &["clone", "--quiet", empty.to_str().unwrap(), "fresh"]).succeeded();
+    bo.user
+        .git(&studio.folder.path(""), &["clone", "--quiet", empty.to_str().unwrap(), "fresh"])
+        .succeeded();
     let fresh = Clone { user: bo.user.clone(), place: fresh };
     let (url, token) = (studio.url("empty"), studio.token_file("ana"));
     ana.catraca(&["lock", "x.psd", "--url", &url, "--token-file", &token]).failed(0, &[]);
@@ -217,12 +225,14 @@ fn who_pushes_is_told_by_the_server_of_the_repository_and_mapped_to_owners() {
         let objects = ana.place.join(".git/objects");
         hook.env_remove("CATRACA_PUSHER").env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
         hook.env("GIT_QUARANTINE_PATH", bare.join("objects/incoming-x")).env("GIT_DIR", ".");
-        hook.stdin(std::fs::File::open(studio.folder.path("told")).unwrap()).envs(variables.iter().copied());
+        hook.stdin(std::fs::File::open(studio.folder.path("told")).unwrap())
+            .envs(variables.iter().copied());
         hook.output().unwrap().into()
     };
     for variable in ["GL_USERNAME", "GITEA_PUSHER_NAME", "GL_USER", "REMOTE_USER"] {
         push_as(&[(variable, "ana")]).quietly(0);
-        push_as(&[(variable, "bo")]).failed(1, &[REFUSED, &format!("you push as 'bo', by the variable {variable}")]);
+        push_as(&[(variable, "bo")])
+            .failed(1, &[REFUSED, &format!("you push as 'bo', by the variable {variable}")]);
     }
     push_as(&[("REMOTE_USER", "ana"), ("GL_USERNAME", "bo")]).failed(1, &[REFUSED]);
     push_as(&[]).failed(1, &["by the user of the system"]);
@@ -230,9 +240,11 @@ fn who_pushes_is_told_by_the_server_of_the_repository_and_mapped_to_owners() {
     config(&["catraca.Ana.Maria@example.org.owner", "ana"]);
     push_as(&[("GL_USERNAME", "Ana.Maria@example.org")]).quietly(0);
     config(&["catraca.ana.owner", "bo"]);
-    push_as(&[("GL_USERNAME", "ana")]).failed(1, &["you push as 'ana', whose locks are those of 'bo'"]);
+    push_as(&[("GL_USERNAME", "ana")])
+        .failed(1, &["you push as 'ana', whose locks are those of 'bo'"]);
     config(&["catraca.pusherVariable", "GITEA_PUSHER_NAME"]);
-    push_as(&[("GL_USERNAME", "x")]).failed(2, &["cannot tell who pushes: none of GITEA_PUSHER_NAME is set"]);
+    push_as(&[("GL_USERNAME", "x")])
+        .failed(2, &["cannot tell who pushes: none of GITEA_PUSHER_NAME is set"]);
     push_as(&[("GITEA_PUSHER_NAME", "Ana.Maria@example.org")]).quietly(0);
 }
 
@@ -249,7 +261,8 @@ fn pushes_by_http_are_refused_too() {
     // More than git sends in one piece.
     bo.write("large.bin", &"0123456789abcdef".repeat(1 << 12));
     bo.change("a.psd", "2");
-    bo.push(&[&remote(&bo.user), "HEAD:main"]).failed(1, &[REFUSED, "you push as 'bo', by the variable REMOTE_USER"]);
+    bo.push(&[&remote(&bo.user), "HEAD:main"])
+        .failed(1, &[REFUSED, "you push as 'bo', by the variable REMOTE_USER"]);
     ana.change("a.psd", "3");
     ana.push(&[&remote(&ana.user), "HEAD:main"]).succeeded();
 }
@@ -262,7 +275,8 @@ fn a_push_that_nobody_can_judge_is_refused_unless_it_is_allowed() {
     let config = |words: &[&str]| bo.user.git(&bare, &[&["config"], words].concat()).quietly(0);
     bo.change("code.c", "2");
     config(&["catraca.url", "http://127.0.0.1:1/git/art/game"]);
-    let words = ["the push is refused, because nobody can tell what is locked", "nobody listens there"];
+    let words =
+        ["the push is refused, because nobody can tell what is locked", "nobody listens there"];
     bo.push(&["origin", "HEAD:main"]).failed(1, &words);
     config(&["catraca.unreachable", "allow"]);
     let allowed = bo.push(&["origin", "HEAD:main"]).succeeded();
@@ -270,15 +284,18 @@ fn a_push_that_nobody_can_judge_is_refused_unless_it_is_allowed() {
     // A file of the repository never says whom the hook asks.
     config(&["--unset", "catraca.url"]);
     bo.change("code.c", "3");
-    bo.push(&["origin", "HEAD:main"]).failed(1, &["no server for locks is set for this repository"]);
+    bo.push(&["origin", "HEAD:main"])
+        .failed(1, &["no server for locks is set for this repository"]);
     config(&["catraca.url", &studio.url("game")]);
     config(&["catraca.tokenFile", "/nowhere"]);
     bo.push(&["origin", "HEAD:main"]).failed(1, &["catraca.tokenFile: cannot read '/nowhere'"]);
     config(&["--unset", "catraca.tokenFile"]);
-    bo.push(&["origin", "HEAD:main"]).failed(1, &["the hook needs a token: git config catraca.tokenFile FILE"]);
+    bo.push(&["origin", "HEAD:main"])
+        .failed(1, &["the hook needs a token: git config catraca.tokenFile FILE"]);
     config(&["catraca.tokenFile", &studio.token_file("eve")]);
     bo.push(&["origin", "HEAD:main"]).succeeded();
-    let nonsense = bo.user.command(env!("CARGO_BIN_EXE_catraca"), &bare).args(["git", "pre-receive"]).output();
+    let nonsense =
+        bo.user.command(env!("CARGO_BIN_EXE_catraca"), &bare).args(["git", "pre-receive"]).output();
     Ran::from(nonsense.unwrap()).quietly(0);
 }
 

@@ -142,7 +142,8 @@ fn start(binary: &Path, folder: &Path, http: &str) -> Result<Node> {
     let mut node = Node(child.context("the node cannot be started")?);
     let said = node.0.stdout.take().context("it has an output")?;
     let mut lines = BufReader::new(said).lines();
-    let is_ready = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains("listens at"));
+    let is_ready =
+        |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains("listens at"));
     ensure!(lines.any(|line| is_ready(&line)), "the node did not start");
     Ok(node)
 }

@@ -126,7 +126,8 @@ fn say(words: &str) {
 /// The words of a command line. The program called `git-catraca`, as git calls it, is `catraca git`.
 pub(crate) fn as_called(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    let is_git = |word: &OsString| Path::new(word).file_name().is_some_and(|it| it == "git-catraca");
+    let is_git =
+        |word: &OsString| Path::new(word).file_name().is_some_and(|it| it == "git-catraca");
     if words.first().is_some_and(is_git) {
         words.insert(1, "git".into());
     }

@@ -34,7 +34,9 @@ impl Studio {
 
     pub(crate) fn open_with(flags: &[&str]) -> Self {
         let folder = Folder::new();
-        for (name, role) in [("ana", "lock"), ("bo", "lock"), ("eve", "observe"), ("hook", "administer")] {
+        for (name, role) in
+            [("ana", "lock"), ("bo", "lock"), ("eve", "observe"), ("hook", "administer")]
+        {
             let words = ["token", "add", name, "--role", role, "--file", "tokens"];
             let token = folder.run(&words).quietly(0).stdout;
             folder.write(&format!("{name}.token"), token.trim());
@@ -128,7 +130,8 @@ impl Studio {
 }
 
 fn start(folder: &Folder, listen: &str, address: &str, flags: &[&str]) -> Process {
-    let own = ["node", "--config", "node.toml", "--name", "a", "--listen", listen, "--data", "data"];
+    let own =
+        ["node", "--config", "node.toml", "--name", "a", "--listen", listen, "--data", "data"];
     let http = ["--http", address, "--tokens", "tokens", "--audit", "audit.log"];
     let node = Process::start(folder.command(&[&own[..], &http, flags].concat()));
     node.says("listens at ");

@@ -46,10 +46,15 @@ fn answer(stream: TcpStream, root: &PathBuf) -> std::io::Result<()> {
     let mut backend = Command::new("git");
     backend.arg("http-backend").env("GIT_PROJECT_ROOT", root).env("GIT_HTTP_EXPORT_ALL", "1");
     backend.env("REQUEST_METHOD", method).env("PATH_INFO", path).env("QUERY_STRING", query);
-    backend.env("CONTENT_TYPE", header("content-type")).env("CONTENT_LENGTH", body.len().to_string());
+    backend
+        .env("CONTENT_TYPE", header("content-type"))
+        .env("CONTENT_LENGTH", body.len().to_string());
     backend.env("HTTP_CONTENT_ENCODING", header("content-encoding"));
     backend.env("GIT_PROTOCOL", header("git-protocol")).env("REMOTE_USER", user);
-    backend.env("REMOTE_ADDR", "127.0.0.1").env("GIT_CONFIG_NOSYSTEM", "1").env_remove("CATRACA_PUSHER");
+    backend
+        .env("REMOTE_ADDR", "127.0.0.1")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env_remove("CATRACA_PUSHER");
     backend.env("HOME", root).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = backend.spawn()?;
     let mut stdin = child.stdin.take().unwrap();
@@ -61,7 +66,10 @@ fn answer(stream: TcpStream, root: &PathBuf) -> std::io::Result<()> {
     let status = head.lines().find_map(|line| line.strip_prefix("Status: ")).unwrap_or("200 OK");
     let rest = said.get(end + 4..).unwrap_or_default();
     let length = rest.len();
-    write!(stream, "HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
     stream.write_all(rest)
 }
 

@@ -164,14 +164,25 @@ mod tests {
     #[test]
     fn an_address_is_taken_apart_and_shown_without_its_secret() {
         let address = Address::parse("https://ana:p%40ss@Host.example:7880/git/art/game/").unwrap();
-        assert_eq!((address.user.as_deref(), address.password.as_deref()), (Some("ana"), Some("p@ss")));
+        assert_eq!(
+            (address.user.as_deref(), address.password.as_deref()),
+            (Some("ana"), Some("p@ss"))
+        );
         assert_eq!(address.to_string(), "https://Host.example:7880/git/art/game");
         let local = Address::parse("http://[::1]:80/git/a/b").unwrap();
         assert_eq!((local.host.as_str(), local.port), ("::1", 80));
         assert_eq!(local.to_string(), "http://[::1]/git/a/b");
         let bare = Address::parse("http://ana@h/x").unwrap();
         assert_eq!((bare.user.as_deref(), bare.password), (Some("ana"), None));
-        for text in ["", "host/x", "ssh://host/x", "https://", "http://h:x/y", "http://h/a b", "http://h/?q"] {
+        for text in [
+            "",
+            "host/x",
+            "ssh://host/x",
+            "https://",
+            "http://h:x/y",
+            "http://h/a b",
+            "http://h/?q",
+        ] {
             let why = Address::parse(text).unwrap_err();
             assert!(why.contains("https://HOST:PORT/git/TEAM/REPOSITORY"), "{text}: {why}");
         }

@@ -50,8 +50,9 @@ pub(super) fn received(input: impl Read) -> Result<Vec<Update>, Failure> {
             [old, new, name] => id(old).zip(id(new)).map(|(old, new)| (old, new, name)),
             _ => None,
         };
-        let (old, new, name) = update
-            .ok_or_else(|| Failure::input(format!("'{line}' is not what was expected: {expected}")))?;
+        let (old, new, name) = update.ok_or_else(|| {
+            Failure::input(format!("'{line}' is not what was expected: {expected}"))
+        })?;
         updates.push(Update { old, new, name: name.to_string() });
     }
     Ok(updates)
@@ -64,7 +65,9 @@ pub(super) fn pushed(input: impl Read) -> Result<Vec<Update>, Failure> {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            [_, local, remote_ref, remote] => lines.push(format!("{remote} {local} {remote_ref}\n")),
+            [_, local, remote_ref, remote] => {
+                lines.push(format!("{remote} {local} {remote_ref}\n"))
+            }
             [""] => {}
             _ => {
                 return Err(Failure::input(format!(
@@ -98,9 +101,16 @@ pub(super) struct Telling {
 impl Telling {
     /// The files that commits change, each compared with its parents: those that can be reached from one
     /// of `new` but not from one of `known`, nor from what `options` of rev-list say.
-    pub(super) fn of_commits(new: &[&str], known: &[&str], options: &[&str]) -> Result<Self, Failure> {
+    pub(super) fn of_commits(
+        new: &[&str],
+        known: &[&str],
+        options: &[&str],
+    ) -> Result<Self, Failure> {
         let mut list = git();
-        list.args(["rev-list", "--stdin"]).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        list.args(["rev-list", "--stdin"])
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut lister = start(&mut list)?;
         let mut input = String::new();
         for id in new {
@@ -197,7 +207,8 @@ mod tests {
         let (long, other) = ("b".repeat(64), "c".repeat(64));
         let updates = received(format!("{long} {other} refs/heads/x\n").as_bytes()).unwrap();
         assert_eq!(updates[0].moved().unwrap().name, "refs/heads/x");
-        let pushed = pushed(format!("refs/heads/a {one} refs/heads/b {zero}\n").as_bytes()).unwrap();
+        let pushed =
+            pushed(format!("refs/heads/a {one} refs/heads/b {zero}\n").as_bytes()).unwrap();
         assert_eq!((pushed[0].name.as_str(), pushed[0].old.is_none()), ("refs/heads/b", true));
         for wrong in ["x", "a b c", &format!("{one} {one}"), &format!("{one} -{one} refs/x")] {
             assert!(received(wrong.as_bytes()).is_err(), "{wrong}");

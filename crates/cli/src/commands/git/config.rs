@@ -134,7 +134,10 @@ mod tests {
         let both = config("lfs.url\nhttps://own/x\0lfs.url\nhttps://later/x\0lfs.locksverify\0");
         assert_eq!(both.value_or_shared("lfs.url"), Some(("https://later/x", Origin::Own)));
         assert_eq!(both.value("lfs.locksverify").map(is_true), Some(true));
-        assert_eq!(config("").value_or_shared("lfs.url"), Some(("https://shared/x", Origin::Shared)));
+        assert_eq!(
+            config("").value_or_shared("lfs.url"),
+            Some(("https://shared/x", Origin::Shared))
+        );
         let owners = config("catraca.Ana B.owner\nana\0catraca.bo.owner\nbob\0catraca.owner\nx\0");
         let owners: Vec<_> = owners.subsections("catraca", "owner").collect();
         assert_eq!(owners, [("Ana B", "ana"), ("bo", "bob")]);
@@ -145,7 +148,11 @@ mod tests {
     fn headers_are_those_for_the_address_as_git_adds_them_up() {
         let address = Address::parse("https://h/git/a/b").unwrap();
         let headers = |own: &str| {
-            config(own).http("extraheader", &address).into_iter().map(String::from).collect::<Vec<_>>()
+            config(own)
+                .http("extraheader", &address)
+                .into_iter()
+                .map(String::from)
+                .collect::<Vec<_>>()
         };
         let all = "http.extraheader\nA: 1\0http.https://h/.extraheader\nB: 2\0";
         assert_eq!(headers(all), ["A: 1", "B: 2"]);

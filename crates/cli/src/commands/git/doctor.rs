@@ -242,7 +242,12 @@ fn locks_verify(repository: &Repository, findings: &mut Findings) {
         .iter()
         .filter(|(_, value)| !is_true(value))
         .map(|(url, _)| format!("lfs.{url}.locksverify"))
-        .chain(config.value("lfs.locksverify").filter(|it| !is_true(it)).map(|_| "lfs.locksverify".into()))
+        .chain(
+            config
+                .value("lfs.locksverify")
+                .filter(|it| !is_true(it))
+                .map(|_| "lfs.locksverify".into()),
+        )
         .collect();
     let shared = config.shared_value("lfs.locksverify");
     let is_on = per_url.iter().any(|(_, value)| is_true(value))
@@ -280,7 +285,10 @@ fn hooks(repository: &Repository, hooks: &[Hook], findings: &mut Findings) {
     match missing.is_empty() {
         true => findings.good(format!("the hooks are in '{}'", folder.display())),
         false => findings.bad(
-            format!("these hooks are missing, or others are in their place: {}", missing.join(", ")),
+            format!(
+                "these hooks are missing, or others are in their place: {}",
+                missing.join(", ")
+            ),
             "catraca git init",
         ),
     }
@@ -306,7 +314,9 @@ fn files(
     let attributes = std::fs::read_to_string(repository.root().join(".gitattributes"));
     let uses_objects = attributes.is_ok_and(|text| text.contains("filter=lfs"));
     let is_separate = repository.config.value("remote.lfspushdefault") == Some("locks");
-    if let Some(about) = about.filter(|about| about.objects == "none" && uses_objects && !is_separate) {
+    if let Some(about) =
+        about.filter(|about| about.objects == "none" && uses_objects && !is_separate)
+    {
         findings.bad(
             format!("files of {} are kept by Git LFS, and this server has room for locks only", about.repository),
             "start the node with --lfs-objects or --lfs-forward, or say 'catraca git init --locks-only'",
@@ -330,7 +340,9 @@ fn of_bare(repository: &Repository, about: Option<&Whoami>, findings: &mut Findi
     }
     match repository.config.value("catraca.unreachable") {
         Some("allow") => findings.good("pushes go on while no server for locks answers"),
-        None | Some("refuse") => findings.good("pushes are refused while no server for locks answers"),
+        None | Some("refuse") => {
+            findings.good("pushes are refused while no server for locks answers")
+        }
         Some(other) => findings.bad(
             format!("catraca.unreachable is '{other}', which means nothing"),
             "git config catraca.unreachable refuse, or allow",

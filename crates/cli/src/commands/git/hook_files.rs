@@ -77,8 +77,9 @@ impl Hook {
             )));
         }
         let kept = if found == Found::Ours { &before } else { &place };
-        let is_lfs_run = std::fs::read(kept)
-            .is_ok_and(|script| says(&script, &format!("git lfs {}", self.name)) && is_executable(kept));
+        let is_lfs_run = std::fs::read(kept).is_ok_and(|script| {
+            says(&script, &format!("git lfs {}", self.name)) && is_executable(kept)
+        });
         let script = self.script(program, !is_lfs_run);
         if found == Found::Ours
             && self.is_executable(hooks)
@@ -105,7 +106,10 @@ impl Hook {
         // Git tells the first of them something on its input, which all of them have to read.
         let reads = matches!(name, "pre-push" | "pre-receive" | "post-receive");
         let (input, shell) = match reads {
-            true => (" < \"$told\"", "told=$(mktemp) || exit 1\ntrap 'rm -f \"$told\"' EXIT\ncat > \"$told\""),
+            true => (
+                " < \"$told\"",
+                "told=$(mktemp) || exit 1\ntrap 'rm -f \"$told\"' EXIT\ncat > \"$told\"",
+            ),
             false => ("", ""),
         };
         lines.extend((!shell.is_empty()).then(|| shell.to_string()));

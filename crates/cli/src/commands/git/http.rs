@@ -106,10 +106,11 @@ impl Http {
         };
         let silent = || HttpError::Lost(format!("{} says nothing", self.address));
         let response = timeout(self.patience, sender.send_request(request)).await;
-        let response = response.map_err(|_| silent())?.map_err(|error| match error.is_canceled() {
-            true => HttpError::Unreachable(format!("{} hangs up", self.address)),
-            false => HttpError::Lost(format!("{} hangs up: {error}", self.address)),
-        })?;
+        let response =
+            response.map_err(|_| silent())?.map_err(|error| match error.is_canceled() {
+                true => HttpError::Unreachable(format!("{} hangs up", self.address)),
+                false => HttpError::Lost(format!("{} hangs up: {error}", self.address)),
+            })?;
         let answer = self.read(response).await?;
         self.sender = Some(sender);
         Ok(answer)
@@ -150,7 +151,8 @@ impl Http {
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer");
         let connect = async {
-            let stream = TcpStream::connect((self.address.host.as_str(), self.address.port)).await?;
+            let stream =
+                TcpStream::connect((self.address.host.as_str(), self.address.port)).await?;
             stream.set_nodelay(true)?;
             match &self.tls {
                 Some(tls) => tls.connect(stream, &self.address.host).await,
@@ -159,9 +161,9 @@ impl Http {
         };
         let stream = timeout(CONNECT, connect).await.map_err(late).map_err(cannot)?;
         let stream = TokioIo::new(stream.map_err(cannot)?);
-        let (sender, connection) = handshake(stream)
-            .await
-            .map_err(|error| HttpError::Unreachable(format!("{} hangs up: {error}", self.address)))?;
+        let (sender, connection) = handshake(stream).await.map_err(|error| {
+            HttpError::Unreachable(format!("{} hangs up: {error}", self.address))
+        })?;
         // Its errors are those of the requests.
         tokio::spawn(async move { connection.await.ok() });
         Ok(sender)
@@ -181,7 +183,8 @@ impl Http {
         let mut body = response.into_body();
         loop {
             let frame = timeout(self.patience, body.frame()).await;
-            let frame = frame.map_err(|_| HttpError::Lost(format!("{} says nothing", self.address)))?;
+            let frame =
+                frame.map_err(|_| HttpError::Lost(format!("{} says nothing", self.address)))?;
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| {
                 HttpError::Lost(format!("the answer of {} is cut off: {error}", self.address))
@@ -190,7 +193,10 @@ impl Http {
                 bytes.extend_from_slice(data);
             }
             if bytes.len() > LONGEST {
-                return Err(HttpError::Strange(format!("the answer of {} is too long", self.address)));
+                return Err(HttpError::Strange(format!(
+                    "the answer of {} is too long",
+                    self.address
+                )));
             }
         }
         Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) })

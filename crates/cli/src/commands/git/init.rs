@@ -48,7 +48,9 @@ impl Arguments {
         let url = match &server.url {
             Some(url) => {
                 let address = Address::parse(url).map_err(Failure::Input)?;
-                if repository.top.is_some() && (address.user.is_some() || address.password.is_some()) {
+                if repository.top.is_some()
+                    && (address.user.is_some() || address.password.is_some())
+                {
                     return Err(Failure::input(format!(
                         "{LFS_CONFIG} is for everybody: leave name and password out of '{}'. Git asks for \
                          them, and a credential helper keeps them",
@@ -96,7 +98,9 @@ impl Arguments {
             && repository.config.value("filter.lfs.process").is_none()
         {
             run(repository.git().args(["lfs", "install", "--local", "--skip-repo"]))?;
-            changes.push("git's configuration: filter.lfs, as 'git lfs install --local' sets it".into());
+            changes.push(
+                "git's configuration: filter.lfs, as 'git lfs install --local' sets it".into(),
+            );
         }
         for hook in &OF_CLONES {
             changes.extend(hook.install(&repository.hooks, program)?);
@@ -244,12 +248,14 @@ mod tests {
     fn patterns_are_added_once_and_nothing_that_is_there_is_touched() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(ATTRIBUTES);
-        std::fs::write(&file, "*.psd filter=lfs -text lockable\n*.png -lockable\n*.txt text").unwrap();
+        std::fs::write(&file, "*.psd filter=lfs -text lockable\n*.png -lockable\n*.txt text")
+            .unwrap();
         let patterns = ["*.psd", "*.png", "a b/*.x", "#odd", "*.t"].map(String::from);
         let changes = attributes(folder.path(), &patterns).unwrap();
         assert_eq!(changes.len(), 4);
         let text = std::fs::read_to_string(&file).unwrap();
-        let expected = "*.txt text\n*.png lockable\n\"a b/*.x\" lockable\n\"#odd\" lockable\n*.t lockable\n";
+        let expected =
+            "*.txt text\n*.png lockable\n\"a b/*.x\" lockable\n\"#odd\" lockable\n*.t lockable\n";
         assert!(text.ends_with(expected), "{text}");
         assert!(attributes(folder.path(), &patterns).unwrap().is_empty());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);

@@ -10,7 +10,8 @@ pub(super) fn of_files(repository: &Repository, given: &[String]) -> Result<Vec<
     let mut paths = Vec::new();
     for text in given {
         let path = within(repository, text)?;
-        if path.is_empty() || repository.root().join(&path).is_dir() && !is_link(repository, &path) {
+        if path.is_empty() || repository.root().join(&path).is_dir() && !is_link(repository, &path)
+        {
             return Err(Failure::input(format!(
                 "'{text}' is a folder: a lock is for a file. Name the files, or list what is locked \
                  there: catraca git locks --under '{text}'"

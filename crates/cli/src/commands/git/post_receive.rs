@@ -10,8 +10,8 @@ use super::changed::{Moved, Paths, Telling, Update, received};
 use super::config::Config;
 use super::pusher::Pusher;
 use super::repository::{by_zeros, git, line_of, run_with};
-use super::server::{Server, ServerArguments};
 use super::say;
+use super::server::{Server, ServerArguments};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::Stdout;
@@ -137,7 +137,16 @@ fn changed_elsewhere(default: &str, since: u64) -> Result<BTreeMap<String, u64>,
         .collect();
     let input: String = times.keys().map(|id| format!("{id}\n")).collect();
     let mut compare = git();
-    compare.args(["diff-tree", "--stdin", "-r", "-z", "-c", "--root", "--no-renames", "--name-only"]);
+    compare.args([
+        "diff-tree",
+        "--stdin",
+        "-r",
+        "-z",
+        "-c",
+        "--root",
+        "--no-renames",
+        "--name-only",
+    ]);
     let told = run_with(&mut compare, input.into_bytes())?;
     let mut last: BTreeMap<String, u64> = BTreeMap::new();
     let mut time = 0;

@@ -164,22 +164,21 @@ fn as_changed<'a>(locked: &str, changed: &[&'a str]) -> Option<&'a str> {
 const MOST_NAMED: usize = 20;
 
 /// Ends a hook: the push may go on, or is refused with the reason.
-pub(super) fn finish(
-    asked: Result<Vec<Obstacle>, Failure>,
-    config: &Config,
-    who: &str,
-) -> Outcome {
+pub(super) fn finish(asked: Result<Vec<Obstacle>, Failure>, config: &Config, who: &str) -> Outcome {
     let obstacles = match asked {
         Ok(obstacles) if obstacles.is_empty() => return Ok(()),
         Ok(obstacles) => obstacles,
         Err(Failure::Own(code @ (NO_NODE | UNSERVED), Some(why))) => {
             let how = config.value("catraca.unreachable").unwrap_or("refuse");
             if how == "allow" {
-                say(&format!("{why}; the push goes on without a look at the locks (catraca.unreachable)"));
+                say(&format!(
+                    "{why}; the push goes on without a look at the locks (catraca.unreachable)"
+                ));
                 return Ok(());
             }
             let why = why.split("; what was asked for").next().unwrap_or_default();
-            let words = format!("the push is refused, because nobody can tell what is locked: {why}");
+            let words =
+                format!("the push is refused, because nobody can tell what is locked: {why}");
             return Err(Failure::Own(if how == "refuse" { TAKEN } else { code }, Some(words)));
         }
         Err(failure) => return Err(failure),

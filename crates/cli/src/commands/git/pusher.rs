@@ -37,7 +37,8 @@ impl Pusher {
         let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let configured: Vec<&str> = config.values("catraca.pushervariable").collect();
         let variables = if configured.is_empty() { &VARIABLES[..] } else { &configured };
-        let found = variables.iter().find_map(|name| Some((said(name)?, format!("the variable {name}"))));
+        let found =
+            variables.iter().find_map(|name| Some((said(name)?, format!("the variable {name}"))));
         let found = match found {
             // Who is meant to be told by a variable is not guessed.
             None if !configured.is_empty() => None,
@@ -54,7 +55,11 @@ impl Pusher {
     }
 
     pub(super) fn in_words(&self) -> String {
-        let owner = if self.owner == self.name { String::new() } else { format!(", whose locks are those of '{}'", self.owner) };
+        let owner = if self.owner == self.name {
+            String::new()
+        } else {
+            format!(", whose locks are those of '{}'", self.owner)
+        };
         format!("you push as '{}'{owner}, by {}", self.name, self.source)
     }
 }

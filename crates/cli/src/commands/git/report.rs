@@ -92,7 +92,8 @@ impl Arguments {
         let wrong = |why: String| Failure::Input(format!("{}: {why}", file.display()));
         let text = catraca_sim::read_text(file)
             .map_err(|why| Failure::input(format!("cannot read '{}': {why}", file.display())))?;
-        let config = Config::from_shared_toml(&text, None).map_err(|error| wrong(error.to_string()))?;
+        let config =
+            Config::from_shared_toml(&text, None).map_err(|error| wrong(error.to_string()))?;
         let labelled = config.members.into_iter().filter_map(|it| Some((it.name, it.cluster?)));
         Ok(labelled.collect())
     }
@@ -144,13 +145,25 @@ fn table(figures: &Figures, simulated: Option<&Simulated>) -> Table {
     row("waited, mean", time(figures.mean_wait()), of(|it| Some(time(it.wait()))));
     row("  for people", time(figures.mean_people()), of(|it| Some(time(it.people))));
     row("  for the network", time(figures.mean_network()), of(|it| Some(time(it.network))));
-    row("for people, of all waiting", share(figures.people_share()), of(|it| Some(share(it.people_share()))));
-    row("waited, 99 of 100 less than", time(figures.percentile_wait()), of(|it| Some(time(it.percentile))));
+    row(
+        "for people, of all waiting",
+        share(figures.people_share()),
+        of(|it| Some(share(it.people_share()))),
+    );
+    row(
+        "waited, 99 of 100 less than",
+        time(figures.percentile_wait()),
+        of(|it| Some(time(it.percentile))),
+    );
     row("had it at once", share(figures.at_once_share()), None);
     row("gave up waiting", grouped(figures.given_up), None);
     row("held, mean", time(figures.mean_hold()), of(|it| Some(time(it.hold))));
     row("stayed within the team", share(figures.within_share()), None);
-    row("messages between teams, per lock", "-".to_string(), of(|it| it.between.map(|it| format!("{it:.2}"))));
+    row(
+        "messages between teams, per lock",
+        "-".to_string(),
+        of(|it| it.between.map(|it| format!("{it:.2}"))),
+    );
     table
 }
 

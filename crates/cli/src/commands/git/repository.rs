@@ -24,7 +24,8 @@ pub(super) struct Repository {
 
 impl Repository {
     pub(super) fn find() -> Result<Self, Failure> {
-        let words = ["rev-parse", "--is-bare-repository", "--git-common-dir", "--git-path", "hooks"];
+        let words =
+            ["rev-parse", "--is-bare-repository", "--git-common-dir", "--git-path", "hooks"];
         let text = line_of(git().args(words))?;
         let mut lines = text.lines();
         let is_bare = lines.next() == Some("true");
@@ -125,7 +126,9 @@ pub(super) fn by_zeros(output: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn not_started(command: &Command, error: &std::io::Error) -> Failure {
     let name = command.get_program().to_string_lossy();
     Failure::Input(match error.kind() {
-        ErrorKind::NotFound => format!("'{name}' cannot be run: install it, and put it on the path"),
+        ErrorKind::NotFound => {
+            format!("'{name}' cannot be run: install it, and put it on the path")
+        }
         _ => format!("'{name}' cannot be run: {}", reason(error)),
     })
 }

@@ -153,7 +153,15 @@ impl ServerArguments {
         let patience = Duration::from_secs(seconds);
         let http = Http::new(address.clone(), tls, headers, patience);
         let may_ask_git = authorization.is_none() && !is_shown;
-        Ok(Server { http, address, authorization, may_ask_git, may_ask, credential: None, is_token_missing: false })
+        Ok(Server {
+            http,
+            address,
+            authorization,
+            may_ask_git,
+            may_ask,
+            credential: None,
+            is_token_missing: false,
+        })
     }
 
     /// The token of the flags, of the environment or of git's configuration.
@@ -197,11 +205,14 @@ impl ServerArguments {
 }
 
 fn read_token(file: &Path, said: &str) -> Result<String, Failure> {
-    let wrong = |why: String| Failure::Input(format!("{said}: cannot read '{}': {why}", file.display()));
+    let wrong =
+        |why: String| Failure::Input(format!("{said}: cannot read '{}': {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(reason(&error)))?;
     match text.trim() {
         "" => Err(wrong("there is no token in it".to_string())),
-        token if token.len() > LONGEST_TOKEN => Err(wrong("it is too long for a token".to_string())),
+        token if token.len() > LONGEST_TOKEN => {
+            Err(wrong("it is too long for a token".to_string()))
+        }
         token => Ok(token.to_string()),
     }
 }
@@ -314,7 +325,8 @@ impl Server {
     pub(super) async fn locks_on(&mut self, paths: &[&str]) -> Result<Vec<Lock>, Failure> {
         let mut all = Vec::new();
         for part in parts(paths) {
-            let answer = self.post("/locks/match", &json!({ "paths": part }), Vec::new(), true).await?;
+            let answer =
+                self.post("/locks/match", &json!({ "paths": part }), Vec::new(), true).await?;
             if answer.status != 200 {
                 let why = message(&answer.body);
                 return Err(self.refused(answer.status, why));
@@ -358,7 +370,13 @@ impl Server {
     }
 
     async fn get(&mut self, path: String) -> Result<Answer, Failure> {
-        let call = Call { method: Method::GET, path, body: None, headers: Vec::new(), is_repeatable: true };
+        let call = Call {
+            method: Method::GET,
+            path,
+            body: None,
+            headers: Vec::new(),
+            is_repeatable: true,
+        };
         let answer = self.call(&call).await?;
         match answer.status {
             200 => Ok(answer),
@@ -409,7 +427,9 @@ impl Server {
             HttpError::Unreachable(why) => Failure::Own(NO_NODE, Some(why)),
             HttpError::Lost(why) => Failure::Own(
                 NO_NODE,
-                Some(format!("{why}; what was asked for may have been done: 'catraca git locks --mine' tells")),
+                Some(format!(
+                    "{why}; what was asked for may have been done: 'catraca git locks --mine' tells"
+                )),
             ),
             HttpError::Strange(why) => Failure::Input(why),
         }
@@ -418,7 +438,8 @@ impl Server {
     /// What the server refuses, in its words, with the exit code for it.
     fn refused(&self, status: u16, message: Option<String>) -> Failure {
         let address = &self.address;
-        let said = message.clone().unwrap_or_else(|| format!("{address} answers with status {status}"));
+        let said =
+            message.clone().unwrap_or_else(|| format!("{address} answers with status {status}"));
         match status {
             401 if self.is_token_missing => Failure::Input(format!(
                 "{said}; the hook needs a token: git config catraca.tokenFile FILE"

@@ -48,7 +48,9 @@ pub(super) fn look(repository: &Repository, paths: &[String]) -> Result<Copies, 
 /// What to do about it.
 pub(super) fn words(found: &[String]) -> String {
     let files = found.join("', '");
-    format!("your copy of '{files}' is older than what the remote has: pull first, or say --even-if-stale")
+    format!(
+        "your copy of '{files}' is older than what the remote has: pull first, or say --even-if-stale"
+    )
 }
 
 /// The remote of the branch, or else the one that git would take.

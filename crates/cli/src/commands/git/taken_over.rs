@@ -85,7 +85,8 @@ type Merge = Vec<String>;
 fn merges(moved: &Moved<'_>) -> Result<Option<Vec<Merge>>, Failure> {
     let not_old = format!("^{}", moved.old);
     let most = format!("--max-count={}", MOST_MERGES + 1);
-    let list = line_of(git().args(["rev-list", "--merges", "--parents", &most, moved.new, &not_old]))?;
+    let list =
+        line_of(git().args(["rev-list", "--merges", "--parents", &most, moved.new, &not_old]))?;
     let merges: Vec<Merge> =
         list.lines().map(|line| line.split(' ').map(String::from).collect()).collect();
     Ok((merges.len() <= MOST_MERGES).then_some(merges))
@@ -126,7 +127,11 @@ fn takes_back(
 
 /// Whether the branch gains a commit that changes the file and is older than the lock, and that the default
 /// branch does not have.
-fn brings_older(moved: &Moved<'_>, suspect: &Suspect, default: Option<&str>) -> Result<bool, Failure> {
+fn brings_older(
+    moved: &Moved<'_>,
+    suspect: &Suspect,
+    default: Option<&str>,
+) -> Result<bool, Failure> {
     let Some(locked_at) = suspect.locked_at else { return Ok(true) };
     let mut list = git();
     list.args(["rev-list", "--timestamp", "--full-history", "--no-merges", moved.new]);
@@ -158,7 +163,8 @@ impl History {
             !self.versions.contains_key(&(revision.to_string(), path.to_string()))
         };
         let revisions: Vec<&str> = revisions.filter(is_new).collect();
-        let input: String = revisions.iter().map(|revision| format!("{revision}:{path}\n")).collect();
+        let input: String =
+            revisions.iter().map(|revision| format!("{revision}:{path}\n")).collect();
         let mut command = git();
         command.args(["cat-file", "--batch-check=%(objectname)"]);
         let answer = run_with(&mut command, input.into_bytes())?;

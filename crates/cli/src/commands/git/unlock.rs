@@ -54,7 +54,10 @@ impl Arguments {
                 let filter = Filter { id: Some(id.clone()), ..Filter::default() };
                 locks = server.locks(&filter).await?;
                 if locks.is_empty() {
-                    return Err(Failure::Own(TAKEN, Some(format!("there is no lock with the id '{id}'"))));
+                    return Err(Failure::Own(
+                        TAKEN,
+                        Some(format!("there is no lock with the id '{id}'")),
+                    ));
                 }
             }
             for path in &paths {

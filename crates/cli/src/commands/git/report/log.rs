@@ -57,8 +57,9 @@ struct Line {
 impl Log {
     pub(super) fn read(&mut self, path: &Path) -> Result<(), Failure> {
         let place = path.display();
-        let cannot =
-            |error: &std::io::Error| Failure::input(format!("cannot read '{place}': {}", reason(error)));
+        let cannot = |error: &std::io::Error| {
+            Failure::input(format!("cannot read '{place}': {}", reason(error)))
+        };
         let file = File::open(path).map_err(|error| cannot(&error))?;
         let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
         while let Some((number, line)) = lines.next() {

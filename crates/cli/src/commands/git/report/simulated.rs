@@ -25,7 +25,8 @@ pub(super) struct Simulated {
 
 impl Simulated {
     pub(super) fn run() -> Result<Self, Failure> {
-        let missing = || Failure::System(anyhow::Error::msg("the experiment s0-teams is not there"));
+        let missing =
+            || Failure::System(anyhow::Error::msg("the experiment s0-teams is not there"));
         let mut experiment = find(EXPERIMENT).ok_or_else(missing)?.map_err(Failure::input)?;
         experiment.runs.retain(|run| run.coordinates == COORDINATES);
         let bar = progress::line();

@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn waiting_is_for_people_while_somebody_has_the_file() {
         let teams = [("a", "rio"), ("b", "rio"), ("c", "paris")];
-        let teams = teams.iter().map(|(member, team)| (member.to_string(), team.to_string())).collect();
+        let teams =
+            teams.iter().map(|(member, team)| (member.to_string(), team.to_string())).collect();
         let mut log = Log::default();
         log.records = vec![
             record(0, What::Granted, "ana", "a"),
