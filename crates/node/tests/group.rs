@@ -134,12 +134,10 @@ async fn guards_of_a_node_that_stops_are_lost_before_anybody_else_is_let_in() {
     let stopping = stopped.stop();
     tokio::pin!(stopping);
     let granted = async {
-        loop {
-            tokio::select! {
-                biased;
-                granted = &mut next => return granted.unwrap(),
-                () = &mut stopping => return next.await.unwrap(),
-            }
+        tokio::select! {
+            biased;
+            granted = &mut next => granted.unwrap(),
+            () = &mut stopping => next.await.unwrap(),
         }
     };
     let granted = tokio::time::timeout(LIMIT, granted).await.expect("the other one is let in");

@@ -329,7 +329,7 @@ impl Service {
                 self.asked_again(asker, *asked, unix_millis, result, host, out);
             }
             Purpose::Last(askers, wanted, why) => {
-                tell(&askers, &at_last(&wanted, why, result), out)
+                tell(&askers, &at_last(&wanted, why, result), out);
             }
             Purpose::Unlock(unlocking) => self.go_on_unlocking(*unlocking, result, host, out),
         }

@@ -66,7 +66,7 @@ pub(super) fn pushed(input: impl Read) -> Result<Vec<Update>, Failure> {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             [_, local, remote_ref, remote] => {
-                lines.push(format!("{remote} {local} {remote_ref}\n"))
+                lines.push(format!("{remote} {local} {remote_ref}\n"));
             }
             [""] => {}
             _ => {

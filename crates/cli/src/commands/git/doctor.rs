@@ -341,7 +341,7 @@ fn of_bare(repository: &Repository, about: Option<&Whoami>, findings: &mut Findi
     match repository.config.value("catraca.unreachable") {
         Some("allow") => findings.good("pushes go on while no server for locks answers"),
         None | Some("refuse") => {
-            findings.good("pushes are refused while no server for locks answers")
+            findings.good("pushes are refused while no server for locks answers");
         }
         Some(other) => findings.bad(
             format!("catraca.unreachable is '{other}', which means nothing"),

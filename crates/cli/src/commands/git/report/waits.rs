@@ -217,8 +217,7 @@ mod tests {
         let teams = [("a", "rio"), ("b", "rio"), ("c", "paris")];
         let teams =
             teams.iter().map(|(member, team)| (member.to_string(), team.to_string())).collect();
-        let mut log = Log::default();
-        log.records = vec![
+        let records = vec![
             record(0, What::Granted, "ana", "a"),
             record(1_000, What::Waits, "bo", "b"),
             record(2_000, What::Waits, "cy", "c"),
@@ -230,6 +229,7 @@ mod tests {
             record(7_260, What::Granted, "cy", "c"),
             record(8_000, What::Ended, "cy", "c"),
         ];
+        let mut log = Log { records, ..Log::default() };
         log.sort();
         let all = Selected { prefix: "git/art/game/".into(), from: 0, teams: &teams };
         let figures = Figures::of(&log, &all);
