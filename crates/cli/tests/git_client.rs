@@ -79,7 +79,7 @@ fn files_are_locked_listed_and_unlocked_beside_the_stock_client() {
     let bare = studio.bare("game");
     let ana = studio.clone(&studio.user("ana"), &bare);
     let bo = studio.clone(&studio.user("bo"), &bare);
-    assert!(!ana.is_writable("a.psd"), "a file that is lockable is read-only until it is locked");
+    assert!(!bo.is_writable("a.psd"), "a file that is lockable is read-only until it is locked");
     ana.catraca(&["lock", "a.psd", "--note", "new helmet"]).quietly(0).says("locked a.psd");
     assert!(ana.is_writable("a.psd"));
     let again = ana.catraca(&["lock", "a.psd"]);

@@ -130,8 +130,7 @@ impl Studio {
 }
 
 fn start(folder: &Folder, listen: &str, address: &str, flags: &[&str]) -> Process {
-    let own =
-        ["node", "--config", "node.toml", "--name", "a", "--listen", listen, "--data", "data"];
+    let own = ["node", "--config", "node.toml", "--listen", listen, "--data", "data"];
     let http = ["--http", address, "--tokens", "tokens", "--audit", "audit.log"];
     let node = Process::start(folder.command(&[&own[..], &http, flags].concat()));
     node.says("listens at ");

@@ -94,9 +94,8 @@ impl Arguments {
             changes.extend(own(repository, "remote.lfspushdefault", LOCKS_REMOTE)?);
         }
         changes.extend(attributes(top, &self.patterns)?);
-        if succeeds(repository.git().args(["lfs", "version"]))
-            && repository.config.value("filter.lfs.process").is_none()
-        {
+        let has_lfs = succeeds(repository.git().args(["lfs", "version"]));
+        if has_lfs && repository.config.value("filter.lfs.process").is_none() {
             run(repository.git().args(["lfs", "install", "--local", "--skip-repo"]))?;
             changes.push(
                 "git's configuration: filter.lfs, as 'git lfs install --local' sets it".into(),
@@ -104,6 +103,10 @@ impl Arguments {
         }
         for hook in &OF_CLONES {
             changes.extend(hook.install(&repository.hooks, program)?);
+        }
+        if has_lfs {
+            // What the next checkout would do: lockable files are read-only. Nothing is lost without it.
+            succeeds(repository.git().args(["lfs", "post-checkout", "HEAD", "HEAD", "0"]));
         }
         Ok(changes)
     }
