@@ -92,8 +92,11 @@ impl User {
     /// The bytes of a request.
     fn request(&self, method: &str, path: &str, body: Option<&[u8]>) -> Vec<u8> {
         let length = body.map_or(String::new(), |body| {
-            let json = "Content-Type: application/vnd.git-lfs+json; charset=utf-8\r\n";
-            format!("{json}Content-Length: {}\r\n", body.len())
+            let kind = match path.starts_with("/git/") {
+                true => "application/vnd.git-lfs+json; charset=utf-8",
+                false => "application/json",
+            };
+            format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len())
         });
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\n{}{length}\r\n",
