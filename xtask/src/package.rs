@@ -35,6 +35,9 @@ pub(crate) struct Options {
     /// Packs this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Also installs its package into a copy of this system, uses it and removes it.
+    #[arg(long, requires = "binary")]
+    trial: bool,
 }
 
 /// Builds the binary, and packs it in every way.
@@ -47,7 +50,10 @@ pub(crate) fn all(options: &Options) -> Result<()> {
     for path in write(&binary, &options.out)? {
         println!("{}", path.display());
     }
-    Ok(())
+    match &options.binary {
+        Some(path) if options.trial => trial(path),
+        _ => Ok(()),
+    }
 }
 
 /// Writes all packages of a binary to `folder`, and returns their paths.

@@ -12,7 +12,7 @@ pub(super) struct GitArguments {
     #[arg(long, value_name = "DIR", conflicts_with = "lfs_forward")]
     lfs_objects: Option<PathBuf>,
     /// Send requests for the objects of Git LFS on to this address, in which {team} and {repo} stand for the
-    /// repository, as in https://forge.example/{team}/{repo}.git/info/lfs.
+    /// repository.
     #[arg(long, value_name = "URL")]
     lfs_forward: Option<String>,
 }
