@@ -194,6 +194,24 @@ fn paths_may_have_any_character_and_are_seen_from_where_one_is() {
 }
 
 #[test]
+fn nobody_waits_for_what_they_have_themselves() {
+    let studio = Studio::open();
+    let bare = studio.bare("game");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    let bo = studio.clone(&studio.user("bo"), &bare);
+    ana.git(&["lfs", "lock", "a.psd"]).succeeded();
+    ana.catraca(&["lock", "a.psd", "b.psd", "--wait", "1h"])
+        .quietly(0)
+        .says("'a.psd' is yours already")
+        .says("locked b.psd");
+    bo.catraca(&["lock", "b.psd", "--all-or-none"]).failed(1, &["ana"]);
+    ana.catraca(&["lock", "a.psd", "b.psd", "--wait", "1h"]).quietly(0).says("'b.psd' is yours");
+    bo.catraca(&["lock", "code.c"]).quietly(0);
+    ana.catraca(&["lock", "a.psd", "code.c", "--all-or-none"])
+        .failed(1, &["'code.c' is locked: bo"]);
+}
+
+#[test]
 fn several_files_are_taken_all_or_none_and_waited_for() {
     let studio = Studio::open();
     let bare = studio.bare("game");

@@ -118,7 +118,9 @@ impl Asking<'_> {
         for path in paths {
             match self.ask(std::slice::from_ref(path), None).await? {
                 Asked::Locked(locks) => locked.extend(locks),
-                Asked::Taken(_, locks) if self.are_own(&locks).await? => self.own.extend(locks),
+                Asked::Taken(_, locks) if !self.own_of(&locks).await?.is_empty() => {
+                    self.own.extend(locks);
+                }
                 Asked::Taken(message, locks) | Asked::Late(message, locks) => {
                     say(&taken(path, &message, &locks));
                     code = TAKEN;
@@ -137,13 +139,19 @@ impl Asking<'_> {
             self.refuse_stale(paths)?;
         }
         let mut asked = self.ask(paths, None).await?;
-        if let Asked::Taken(_, locks) = &asked
-            && locks.len() == paths.len()
-            && self.are_own(locks).await?
-        {
-            self.own.clone_from(locks);
-            return self.finish(&[]);
+        let mut paths = paths.to_vec();
+        if let Asked::Taken(_, locks) = &asked {
+            self.own = self.own_of(locks).await?;
+            if self.own.len() == paths.len() {
+                return self.finish(&[]);
+            }
+            if !self.own.is_empty() {
+                // Nobody waits for what is theirs.
+                paths.retain(|path| !self.own.iter().any(|lock| lock.path == *path));
+                asked = self.ask(&paths, None).await?;
+            }
         }
+        let paths = &paths[..];
         let mut has_waited = false;
         if let (Asked::Taken(message, locks), Some(wait)) = (&asked, wait) {
             if locks.is_empty() {
@@ -201,18 +209,18 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether the user has these already.
-    async fn are_own(&mut self, locks: &[Lock]) -> Result<bool, Failure> {
+    /// Those that the user has already.
+    async fn own_of(&mut self, locks: &[Lock]) -> Result<Vec<Lock>, Failure> {
         if locks.is_empty() {
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let me = match self.me.take() {
             Some(me) => me,
             None => self.server.whoami().await?.name,
         };
-        let are_own = locks.iter().all(|lock| lock.owner.name == me);
+        let own = locks.iter().filter(|lock| lock.owner.name == me).cloned().collect();
         self.me = Some(me);
-        Ok(are_own)
+        Ok(own)
     }
 
     /// Nobody waits for a file that could not be used.
