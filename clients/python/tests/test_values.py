@@ -7,11 +7,16 @@ import unittest
 # First: it finds the package.
 import support
 import catraca
-from catraca._hold import DEFAULT_PORT, Lease, Place, Request
+from catraca._hold import DEFAULT_PORT, Lease, Place, Request, millis
 from catraca._resp import Parser, ServerError, encode
 
 
 class Protocol(unittest.TestCase):
+    def test_a_wait_is_told_in_milliseconds_of_which_none_is_missing(self) -> None:
+        # A node that is told 299 ends the wait before a caller's 0.3 seconds have passed.
+        for seconds, told in ((0.29995, 300), (0.3, 300), (0.0001, 1), (0.0, 0), (-1.0, 0)):
+            self.assertEqual(millis(seconds), told)
+
     def test_an_answer_is_given_only_when_it_is_complete(self) -> None:
         data = b"*4\r\n$3\r\na\r\n\r\n:-7\r\n$-1\r\n+OK\r\n"
         for end in range(len(data)):

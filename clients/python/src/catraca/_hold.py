@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import ssl
 import time
 from dataclasses import dataclass
@@ -182,7 +183,7 @@ class Request:
         if wait is not None:
             words += ["WAIT", min(millis(wait), millis(LONGEST_WAIT))]
         if self.ttl is not None:
-            words += ["TTL", max(millis(self.ttl), 1)]
+            words += ["TTL", millis(self.ttl)]
         if self.permits != 1:
             words += ["PERMITS", self.permits]
         if self.label is not None:
@@ -196,8 +197,8 @@ class Request:
 
 
 def millis(seconds: float) -> int:
-    """Whole milliseconds, as the protocol has them."""
-    return max(int(seconds * 1000), 0)
+    """Whole milliseconds, as the protocol has them: never fewer than were said."""
+    return max(math.ceil(seconds * 1000), 0)
 
 
 @dataclass(frozen=True)
