@@ -74,6 +74,52 @@ fn everything(place: &std::path::Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn ten_thousand_locks_are_listed_by_the_stock_client_and_by_ours() {
+    let studio = Studio::open();
+    let bare = studio.bare("game");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    let files: Vec<String> = (0..10_000).map(|number| format!("scene/{number:05}.psd")).collect();
+    for part in files.chunks(250) {
+        let words = ["lock", "--all-or-none", "--even-if-stale"];
+        let part: Vec<&str> = part.iter().map(String::as_str).collect();
+        ana.catraca(&[&words[..], &part].concat()).succeeded();
+    }
+    let stock = ana.git(&["lfs", "locks"]);
+    let listed: Vec<&str> =
+        stock.stdout.lines().filter_map(|line| line.split('\t').next()).collect();
+    let listed: Vec<&str> = listed.iter().map(|path| path.trim()).collect();
+    assert_eq!(listed, files, "{}", stock.stderr);
+    let ours = ana.catraca(&["locks", "--json"]).succeeded();
+    let ours: Value = serde_json::from_str(&ours.stdout).unwrap();
+    let ours = ours.as_array().or_else(|| ours["locks"].as_array()).unwrap();
+    let paths: Vec<&str> = ours.iter().map(|lock| lock["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, files);
+}
+
+#[test]
+fn a_client_that_is_stopped_in_the_middle_keeps_nobody_out_and_goes_on_later() {
+    let studio = Studio::open();
+    let bare = studio.bare("game");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    let bo = studio.clone(&studio.user("bo"), &bare);
+    bo.catraca(&["lock", "a.psd"]).quietly(0);
+    let waiting = Process::start(ana.command(&["lock", "a.psd", "b.psd", "--wait", "5m"]));
+    wait_until("it waits", || studio.folder.read("audit.log").contains("\"git waits\""));
+    waiting.signal("STOP");
+    // Nothing is held meanwhile.
+    bo.catraca(&["lock", "b.psd"]).quietly(0);
+    bo.catraca(&["unlock", "a.psd", "b.psd"]).succeeded();
+    // The server gives them to whoever waits, also if it does not read at this moment.
+    wait_until("they are locked", || {
+        let locks = bo.catraca(&["locks"]).stdout;
+        locks.contains("a.psd") && locks.contains("b.psd") && !locks.contains("bo")
+    });
+    waiting.signal("CONT");
+    assert_eq!(waiting.ends().code, Some(0));
+    assert!(ana.is_writable("a.psd") && ana.is_writable("b.psd"));
+}
+
+#[test]
 fn files_are_locked_listed_and_unlocked_beside_the_stock_client() {
     let studio = Studio::open();
     let bare = studio.bare("game");

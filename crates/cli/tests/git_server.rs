@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use support::Folder;
@@ -36,12 +38,18 @@ fn ask(at: &str, who: &str, method: &str, path: &str, body: &Value) -> Option<(u
 struct Group {
     service: Service,
     http: Vec<String>,
+    flags: Vec<String>,
 }
 
 impl Group {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(flags: &[&str]) -> Self {
         let service = Service { folder: Folder::new(), addresses: addresses(3), nodes: Vec::new() };
-        let mut group = Group { service, http: addresses(3) };
+        let flags = flags.iter().map(|flag| flag.to_string()).collect();
+        let mut group = Group { service, http: addresses(3), flags };
         group.start_all();
         group
     }
@@ -52,7 +60,9 @@ impl Group {
     }
 
     fn node(&self, member: usize) -> Process {
-        self.service.node(member, &["--http", &self.http[member]])
+        let flags = self.flags.iter().map(String::as_str);
+        let flags: Vec<&str> = flags.chain(["--http", &self.http[member]]).collect();
+        self.service.node(member, &flags)
     }
 
     /// Kills all nodes at once, and waits until they are gone.
@@ -129,6 +139,132 @@ fn a_node_that_is_killed_while_it_locks_leaves_whole_locks_and_the_others_go_on(
         Some((409, answer)) => answer["code"] == "own-lock",
         _ => false,
     });
+}
+
+/// Locks files one after the other, asking again as long as nobody knows. Returns those that it got.
+fn locks_all(at: &str, who: &str, files: std::ops::Range<u32>) -> BTreeSet<String> {
+    let mut got = BTreeSet::new();
+    for number in files {
+        let path = format!("f{number:03}");
+        wait_until("it is known who has a file", || {
+            match ask(at, who, "POST", "/locks", &json!({"path": path})) {
+                Some((201, _)) => got.insert(path.clone()),
+                Some((409, answer)) if answer["code"] == "own-lock" => {
+                    got.insert(path.clone());
+                    true
+                }
+                Some((409, answer)) => answer["lock"].is_object(),
+                _ => false,
+            }
+        });
+    }
+    got
+}
+
+#[test]
+fn a_node_that_is_stopped_while_it_locks_and_goes_on_later_gives_no_lock_to_two() {
+    let group = Group::start_with(&["--lease", "3s"]);
+    let at = group.http[0].clone();
+    let ann = std::thread::spawn(move || locks_all(&at, ANN, 0..150));
+    wait_until("some are locked", || group.locks(1).as_array().unwrap().len() > 20);
+    group.service.nodes[0].signal("STOP");
+    // The others go on without it, and what it had granted stays.
+    let bob = locks_all(&group.http[1], BOB, 0..150);
+    assert!(!bob.is_empty(), "it was stopped too late");
+    group.service.nodes[0].signal("CONT");
+    let ann = ann.join().unwrap();
+    assert!(ann.is_disjoint(&bob), "both were told: {:?}", ann.intersection(&bob));
+    assert_eq!(ann.len() + bob.len(), 150);
+    for member in 0..3 {
+        let listed = group.locks(member);
+        for lock in listed.as_array().unwrap() {
+            let owner = if ann.contains(lock["path"].as_str().unwrap()) { "ann" } else { "bob" };
+            assert_eq!(lock["owner"]["name"], owner, "{lock}");
+        }
+        assert_eq!(listed.as_array().unwrap().len(), 150);
+    }
+}
+
+#[test]
+fn a_node_that_is_stopped_in_the_middle_of_a_set_leaves_all_of_it_or_nothing() {
+    let group = Group::start_with(&["--lease", "3s"]);
+    let at = group.http[0].clone();
+    let paths: Vec<String> = (0..200).map(|number| format!("f{number:03}")).collect();
+    let asked = json!({"paths": paths});
+    let ann = std::thread::spawn(move || ask(&at, ANN, "POST", "/locks/batch", &asked));
+    wait_until("it has begun", || !group.locks(1).as_array().unwrap().is_empty());
+    group.service.nodes[0].signal("STOP");
+    let seen = || group.locks(1).as_array().unwrap().len();
+    wait_until("it is whole or gone", || matches!(seen(), 0 | 200));
+    // Others who want the same are not kept out by the turn of a node that does nothing.
+    let other = json!({"paths": ["other/a", "other/b"]});
+    wait_until("others go on", || {
+        matches!(ask(&group.http[2], BOB, "POST", "/locks/batch", &other), Some((201 | 409, _)))
+    });
+    group.service.nodes[0].signal("CONT");
+    let answer = ann.join().unwrap();
+    wait_until("it is whole or gone for good", || matches!(seen(), 2 | 202));
+    match answer {
+        Some((201, _)) => assert_eq!(seen(), 202),
+        // Whoever was not told that all are locked can ask.
+        _ => assert!(matches!(seen(), 2 | 202)),
+    }
+}
+
+/// A server of etcd, which ends with its value.
+struct Etcd {
+    _process: Process,
+    url: String,
+}
+
+impl Etcd {
+    fn start(folder: &Folder) -> Self {
+        let [client, peer] = addresses(2).try_into().unwrap();
+        let mut command = Command::new("etcd");
+        command.args(["--name=m0", "--unsafe-no-fsync", "--log-level=error"]);
+        command.arg(format!("--data-dir={}", folder.path("etcd").display()));
+        for (flag, address) in [
+            ("--listen-client-urls", &client),
+            ("--advertise-client-urls", &client),
+            ("--listen-peer-urls", &peer),
+            ("--initial-advertise-peer-urls", &peer),
+            ("--initial-cluster", &peer),
+        ] {
+            let name = if flag == "--initial-cluster" { "m0=" } else { "" };
+            command.arg(format!("{flag}={name}http://{address}"));
+        }
+        let process = Process::start(command);
+        wait_until("etcd listens", || TcpStream::connect(&client).is_ok());
+        Etcd { _process: process, url: format!("etcd://{client}") }
+    }
+}
+
+#[test]
+fn locks_of_a_group_whose_registry_is_in_etcd_have_one_owner_and_survive_all_nodes() {
+    let folder = Folder::new();
+    let etcd = Etcd::start(&folder);
+    let mut group = Group::start_with(&["--registry", &etcd.url]);
+    let racers = [(0, ANN), (1, BOB)].map(|(member, who)| {
+        let at = group.http[member].clone();
+        std::thread::spawn(move || locks_all(&at, who, 0..40))
+    });
+    let [ann, bob] = racers.map(|racer| racer.join().unwrap());
+    assert!(ann.is_disjoint(&bob) && ann.len() + bob.len() == 40, "{ann:?} {bob:?}");
+    let set = json!({"paths": ["s/1", "s/2", "s/3"]});
+    let (status, answer) = ask(&group.http[2], ANN, "POST", "/locks/batch", &set).unwrap();
+    assert_eq!(status, 201, "{answer}");
+    let (status, answer) = ask(&group.http[1], BOB, "POST", "/locks/batch", &set).unwrap();
+    assert_eq!((status, answer["locks"].as_array().unwrap().len()), (409, 3), "{answer}");
+    let before = group.locks(0);
+    assert_eq!(before.as_array().unwrap().len(), 43);
+    group.kill();
+    group.start_all();
+    for member in 0..3 {
+        assert_eq!(group.locks(member), before);
+    }
+    let steal = format!("/locks/{}/steal", before[0]["id"].as_str().unwrap());
+    let thief = if before[0]["owner"]["name"] == "ann" { BOB } else { ANN };
+    assert_eq!(ask(&group.http[1], thief, "POST", &steal, &json!({})).unwrap().0, 200);
 }
 
 #[test]

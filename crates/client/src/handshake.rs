@@ -1,5 +1,7 @@
 //! The first messages over a connection: who calls, and whether it is welcome.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -12,6 +14,8 @@ pub const MAGIC: [u8; 8] = *b"catraca\n";
 pub const VERSION: u16 = 5;
 /// Nothing that is said in a handshake is longer.
 const LONGEST: usize = 4096;
+/// So many bytes of a caller that is refused are read and forgotten.
+const MOST_IGNORED: u64 = 1 << 20;
 
 /// Who calls. It has the same form in every version: whoever speaks another one can be told so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +105,23 @@ pub async fn say<T: Serialize>(
     Ok(stream.flush().await?)
 }
 
+/// Sends a caller its refusal, and lets it arrive. A connection that is closed while something of the caller
+/// is unread is reset, and a caller that is still writing would never read why. So whatever it says is
+/// read and forgotten, up to a limit and for so long.
+pub async fn refuse<T: Serialize>(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    why: &T,
+    patience: Duration,
+) -> Result<(), HandshakeError> {
+    say(stream, why).await?;
+    stream.shutdown().await?;
+    let (mut rest, mut nowhere) = (stream.take(MOST_IGNORED), tokio::io::sink());
+    let ignored = tokio::io::copy(&mut rest, &mut nowhere);
+    // It was told: how it goes away does not matter.
+    tokio::time::timeout(patience, ignored).await.ok();
+    Ok(())
+}
+
 /// Waits for the magic.
 pub async fn hear_magic(stream: &mut (impl AsyncRead + Unpin)) -> Result<(), HandshakeError> {
     let mut magic = [0; MAGIC.len()];
@@ -127,4 +148,38 @@ pub async fn hear<T: for<'a> Deserialize<'a>>(
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     Ok(frame::read(&body)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_caller_that_is_still_writing_reads_why_it_is_refused() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            hear_magic(&mut stream).await.unwrap();
+            let hello: Hello = hear(&mut stream).await.unwrap();
+            let why = Greeting::Refused(format!("version {}", hello.version));
+            refuse(&mut stream, &why, MINUTE).await.unwrap();
+        });
+        let mut caller = TcpStream::connect(address).await.unwrap();
+        let mut bytes = MAGIC.to_vec();
+        frame::write(&Hello { version: 4, caller: Caller::Client }, &mut bytes).unwrap();
+        bytes.push(0);
+        caller.write_all(&bytes).await.unwrap();
+        // The refusal is there, and the caller goes on writing before it reads.
+        caller.readable().await.unwrap();
+        caller.write_all(&[0; 256 << 10]).await.unwrap();
+        let greeting: Greeting = hear(&mut caller).await.unwrap();
+        assert!(matches!(greeting, Greeting::Refused(why) if why == "version 4"));
+        assert_eq!(caller.read(&mut [0; 1]).await.unwrap(), 0);
+        drop(caller);
+        server.await.unwrap();
+    }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::{DurablePart, HoldId};
 use crate::refusal::Refusal;
-use crate::session::Who;
+use crate::session::{Who, is_same_secret};
 use crate::shard::HeldLock;
 use crate::view::{Epoch, View};
 use crate::wait::Wait;
@@ -238,6 +238,14 @@ pub enum Which {
         /// The token that it has to have; nothing if it does not matter.
         token: Option<Vec<u8>>,
     },
+    /// The same, if it holds no other lock and can be proven by a token. So whoever knows of one lock only
+    /// compares and ends in one step, and never ends what it did not name.
+    Alone {
+        /// The lock.
+        name: String,
+        /// The token that it has to have; nothing if it may be any.
+        token: Option<Vec<u8>>,
+    },
 }
 
 impl Which {
@@ -245,8 +253,27 @@ impl Which {
     pub(crate) fn called(&self) -> String {
         match self {
             Which::Id(id) => id.to_string(),
-            Which::Name { name, .. } => name.clone(),
+            Which::Name { name, .. } | Which::Alone { name, .. } => name.clone(),
         }
+    }
+
+    /// The lock, if it is meant by one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Which::Id(_) => None,
+            Which::Name { name, .. } | Which::Alone { name, .. } => Some(name),
+        }
+    }
+
+    /// Whether a hold with this token and so many locks may be meant.
+    pub(crate) fn admits(&self, held: &[u8], locks: usize) -> bool {
+        let (token, is_fit) = match self {
+            Which::Id(_) => (&None, true),
+            Which::Name { token, .. } => (token, true),
+            // Who has no token proves nothing by saying none.
+            Which::Alone { token, .. } => (token, locks == 1 && !held.is_empty()),
+        };
+        is_fit && token.as_ref().is_none_or(|token| is_same_secret(token, held))
     }
 }
 

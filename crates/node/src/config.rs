@@ -21,7 +21,9 @@ pub use self::security::{SecurityConfig, TlsFiles};
 use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
 pub use error::ConfigError;
-pub use git::{Fold, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig};
+pub use git::{
+    Fold, GIT_TURNS, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig,
+};
 
 pub use http::HttpConfig;
 
@@ -202,7 +204,13 @@ impl Config {
         members.sort_by(|one, other| one.name.cmp(&other.name));
         let is_me = |member: &Member| member.name == self.name;
         let me = members.iter().position(is_me).ok_or_else(unknown)?;
-        let namespaces = self.all_namespaces();
+        // It comes first: a namespace that fits these names too cannot take them away.
+        let turns = git::turns();
+        let mut namespaces = self.all_namespaces();
+        if let Some(own) = namespaces.iter().find(|own| turns.covers(&own.pattern)) {
+            return Err(ConfigError::Reserved(own.pattern.clone()));
+        }
+        namespaces.insert(0, turns);
         if namespaces.iter().any(|namespace| namespace.pattern.is_empty()) {
             return Err(ConfigError::NoNames);
         }
@@ -426,6 +434,10 @@ mod tests {
                 "line 1: ack-timeout is 0, but is a time",
             ),
             ("[[namespace]]\nnames=''\nalgorithm='raymond'", "a namespace needs names"),
+            (
+                "[[namespace]]\nnames='git-batch/art/*'\nalgorithm='raymond'",
+                "line 1: namespace 'git-batch/art/*' cannot be: the group itself uses the names 'git-batch/*'",
+            ),
             ("\n[security]\ntls-cert='x'", "line 2: TLS takes a certificate and its key"),
             ("\n[security]\ntls-ca='x'", "line 2: TLS takes a certificate and its key"),
             ("[security]\ntokns='x'", "line 2: unknown field `tokns`"),
@@ -442,6 +454,18 @@ mod tests {
         for (text, expected) in cases {
             let error = error(text);
             assert!(error.contains(expected) && error.lines().count() == 1, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_namespace_takes_away_the_names_that_the_group_uses_itself() {
+        for own in ["*", "git*", "git-batch*", "*/x"] {
+            let mut config = Config::alone();
+            config.namespaces = vec![Namespace::new(own, "raymond")];
+            let view = config.view().unwrap();
+            let turns = view.namespace("git-batch/art/game/x");
+            assert!(view.knows_sets(turns, 1), "{own}");
+            assert_eq!(view.algorithm(turns, 1), "bouabdallah-laforest");
         }
     }
 

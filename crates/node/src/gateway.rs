@@ -22,6 +22,7 @@ use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::metrics::{self, Metrics};
 use crate::mutex::hold;
+use crate::program::{Guard, Names, Request};
 use crate::secret::secret;
 
 /// A request for a hold that lives by a time to live.
@@ -82,6 +83,16 @@ impl Gateway {
         self.engine.operate(which.clone(), Operation::Release).await
     }
 
+    /// Does something with a timed hold, wherever it is. Returns it as it is then; of one that is released, as
+    /// it was.
+    pub(crate) async fn operate(
+        &self,
+        which: Which,
+        operation: Operation,
+    ) -> Result<TimedHold, Refusal> {
+        self.engine.operate(which, operation).await
+    }
+
     /// The fence of the newest grant of a lock, of which there are so many permits. Nothing if nobody was
     /// inside since the present view of the group began: what was before is not known any more.
     pub(crate) async fn newest_fence(
@@ -114,6 +125,17 @@ impl Gateway {
     /// Looks at a durable hold, wherever it is.
     pub(crate) async fn durable(&self, target: Target) -> Result<DurableHold, Refusal> {
         self.engine.look_durable(target).await.map(|hold| *hold)
+    }
+
+    /// Takes all of these locks for the node itself, and waits for so long. They are released when the guard
+    /// is dropped, and are gone with the node.
+    pub(crate) async fn hold_for_node(
+        &self,
+        names: &[String],
+        wait: Duration,
+    ) -> Result<Guard, Refusal> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Request::new(&self.engine, Names::All(&names)).within(wait).await
     }
 
     /// A page of who holds and who waits.

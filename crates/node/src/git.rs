@@ -1,13 +1,12 @@
 //! Locks of files in Git repositories: the Git LFS API, at `/git/TEAM/REPO` of the HTTP port of any node.
 //!
-//! A lock is a durable hold of the name `git/TEAM/REPO/PATH`. `taking.rs` and `sets.rs` take them, `index.rs` knows
-//! all of them by repository and `following.rs` keeps it up to date; `locks.rs` is what clients ask for. Who is
+//! A lock is a durable hold of the name `git/TEAM/REPO/PATH`. `taking.rs` and `sets.rs` take them, those who want several
+//! in turns (`turns.rs`); `index.rs` knows all of them by repository and `following.rs` keeps it up to date; `locks.rs` is what clients ask for. Who is
 //! told of changes is in `telling.rs`, `changes.rs` and `webhooks.rs`. Large files are in `objects.rs`,
 //! `store.rs` and `transfer.rs`.
 
 mod answer;
 mod asking;
-mod body;
 mod changes;
 mod following;
 mod index;
@@ -21,6 +20,7 @@ mod store;
 mod taking;
 mod telling;
 mod transfer;
+mod turns;
 mod waiting;
 mod webhooks;
 

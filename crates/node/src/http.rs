@@ -7,6 +7,7 @@
 pub(crate) mod caller;
 mod changes;
 mod document;
+pub(crate) mod feed;
 mod force;
 pub(crate) mod fuzzing;
 mod health;
@@ -18,6 +19,7 @@ pub(crate) mod input;
 mod limits;
 mod locks;
 mod page;
+pub(crate) mod pieces;
 mod presence;
 pub(crate) mod problem;
 mod server;

@@ -57,8 +57,8 @@ pub use catraca_group::{
 pub use catraca_registry::embedded::voters;
 pub use catraca_registry::{Memory, Registry};
 pub use config::{
-    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, Fold, GitConfig,
-    HttpConfig, LEASE_RANGE, Policy, RepositoryConfig, RepositorySettings, RespConfig,
+    AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, Fold, GIT_TURNS,
+    GitConfig, HttpConfig, LEASE_RANGE, Policy, RepositoryConfig, RepositorySettings, RespConfig,
     SecurityConfig, TlsFiles, WebhookConfig,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};

@@ -1,4 +1,8 @@
-//! What the hook of a repository costs a push: a large push, with many locks, against a real node.
+//! What Git locks cost people: locking with the stock client, lists, what is asked before a push, and the hook of a
+//! repository for a large push with many locks. All of it against a real node that keeps them on disk.
+
+mod http;
+mod memory;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -9,7 +13,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::{TRIES, print_at_most};
+use self::http::Connection;
+use super::{TRIES, print, print_at_most};
 
 /// The files of the repository.
 const FILES: usize = 50_000;
@@ -19,11 +24,19 @@ const CHANGED: usize = 10_000;
 const LOCKED: usize = 10_000;
 /// So many are locked at once.
 const AT_ONCE: usize = 250;
+/// The stock client locks so many with one command.
+const WITH_STOCK: usize = 200;
+/// A push of so many refs asks so often whether it may.
+const REFS: usize = 4_000;
+/// Where the files of the push are.
+const LARGE: &str = "bench/large";
 
 /// Prints how long the hook takes, and git alone.
 pub(super) fn measure(binary: &Path) -> Result<()> {
     let bench = Bench::set_up(binary)?;
     println!("{:<62} {:>14} {:>14} {:>8}", "figure", "measured", "goal", "ratio");
+    bench.measure_stock()?;
+    bench.measure_lists()?;
     let push = format!("push of {CHANGED} of {FILES} files");
     let alone = bench.fastest(|| bench.git_alone())?;
     print_at_most(&format!("git alone, {push}, ms"), alone, 100.0);
@@ -37,6 +50,8 @@ struct Bench {
     folder: TempDir,
     binary: PathBuf,
     _node: Node,
+    /// Where the node serves HTTP.
+    address: String,
     line: String,
 }
 
@@ -55,8 +70,9 @@ impl Bench {
         let folder = tempfile::tempdir()?;
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let node = start(binary, folder.path(), &free.to_string())?;
-        let url = format!("http://{free}/git/bench/large");
-        let mut bench = Bench { folder, binary: binary.into(), _node: node, line: String::new() };
+        let (address, line) = (free.to_string(), String::new());
+        let url = format!("http://{free}/git/{LARGE}");
+        let mut bench = Bench { folder, binary: binary.into(), _node: node, address, line };
         let root = bench.folder.path();
         run(git(root).args(["init", "--quiet", "--bare", "bare.git"]))?;
         run(git(root).args(["init", "--quiet", "clone"]))?;
@@ -85,6 +101,66 @@ impl Bench {
             run(bench.catraca(&clone).args(words).args(part))?;
         }
         Ok(bench)
+    }
+
+    /// How long the stock client takes to lock files, beside a server that only answers from memory.
+    fn measure_stock(&self) -> Result<()> {
+        let memory = format!("http://ana:x@{}/memory", memory::serve()?);
+        let (mut ours, mut least) = (f64::INFINITY, f64::INFINITY);
+        for round in 0..TRIES {
+            let node = format!("http://ana:x@{}/git/{}", self.address, small(round));
+            // One after the other, so that what else the machine does is the same for both.
+            ours = ours.min(self.lock_with_stock(&node, round)?);
+            least = least.min(self.lock_with_stock(&memory, round)?);
+        }
+        println!(
+            "{:<62} {least:>14.1}",
+            format!("git lfs lock, {WITH_STOCK} paths, from memory, ms")
+        );
+        let goal = 1.3 * least;
+        print_at_most(&format!("git lfs lock, {WITH_STOCK} paths, ms"), ours, goal);
+        println!("{:<62} {:>14.2} {:>14.2}", "  times as long as from memory", ours / least, 1.3);
+        Ok(())
+    }
+
+    /// Milliseconds for files that nobody has locked before.
+    fn lock_with_stock(&self, url: &str, round: usize) -> Result<f64> {
+        let paths: Vec<String> =
+            (0..WITH_STOCK).map(|number| format!("round{round}/{number}.bin")).collect();
+        let mut command = git(&self.clone());
+        command.args(["-c", &format!("lfs.url={url}"), "lfs", "lock"]).args(&paths);
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        let began = Instant::now();
+        let said = said(&mut command)?;
+        let millis = began.elapsed().as_secs_f64() * 1000.0;
+        let locked = said.lines().filter(|line| line.starts_with("Locked ")).count();
+        ensure!(locked == WITH_STOCK, "{locked} of {WITH_STOCK} paths were locked: {said}");
+        Ok(millis)
+    }
+
+    /// How fast locks are listed, and how long it takes to ask before a push. The time to read the answers is in it.
+    fn measure_lists(&self) -> Result<()> {
+        let mut large = Connection::open(&self.address, LARGE)?;
+        let mut best: f64 = 0.0;
+        for _ in 0..TRIES {
+            let began = Instant::now();
+            let answer = large.ask("GET", &format!("/locks?limit={LOCKED}"), "")?;
+            let seconds = began.elapsed().as_secs_f64();
+            let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+            let listed = answer["locks"].as_array().map_or(0, Vec::len);
+            ensure!(listed == LOCKED, "{listed} of {LOCKED} locks were listed");
+            best = best.max(listed as f64 / seconds);
+        }
+        print(&format!("list of {LOCKED} locks, locks/s"), best, 100_000.0);
+        let mut small = Connection::open(&self.address, &small(0))?;
+        let began = Instant::now();
+        for number in 0..REFS {
+            let body = format!("{{\"ref\":{{\"name\":\"refs/tags/v{number}\"}}}}");
+            small.ask("POST", "/locks/verify", &body)?;
+        }
+        let each = began.elapsed().as_secs_f64() * 1000.0 / REFS as f64;
+        print_at_most(&format!("verify, each of {REFS} refs, {WITH_STOCK} locks, ms"), each, 1.0);
+        Ok(())
     }
 
     fn bare(&self) -> PathBuf {
@@ -146,6 +222,11 @@ fn start(binary: &Path, folder: &Path, http: &str) -> Result<Node> {
         |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains("listens at"));
     ensure!(lines.any(|line| is_ready(&line)), "the node did not start");
     Ok(node)
+}
+
+/// A repository of which the stock client has locked some files.
+fn small(round: usize) -> String {
+    format!("bench/small{round}")
 }
 
 /// A hundred files a folder.

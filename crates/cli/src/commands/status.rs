@@ -4,8 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use catraca_client::{
-    Connection, DetectorStatus, LinkStatus, PastView, Readiness, RegistryStatus, Status,
+    Connection, DetectorStatus, LinkStatus, NamespaceStatus, PastView, Readiness, RegistryStatus,
+    Status,
 };
+use catraca_node::GIT_TURNS;
 use serde_json::json;
 
 use crate::Outcome;
@@ -124,7 +126,11 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
         ("algorithm", Align::Left),
         ("messages sent", Align::Left),
     ]);
-    for namespace in &status.namespaces {
+    // What every group has is shown where it is used.
+    let is_shown = |it: &&NamespaceStatus| {
+        it.pattern != GIT_TURNS || it.messages.iter().any(|(_, count)| *count > 0)
+    };
+    for namespace in status.namespaces.iter().filter(is_shown) {
         let one = |(kind, count): &(String, u64)| format!("{kind} {}", grouped(*count));
         let sent = namespace.messages.iter().filter(|(_, count)| *count > 0);
         let sent = sent.map(one).collect::<Vec<_>>().join(", ");

@@ -188,9 +188,10 @@ impl Service {
     pub(crate) fn node(&self, member: usize, flags: &[&str]) -> Process {
         let name = char::from(b'a' + member as u8).to_string();
         let members = self.members();
-        let own = ["node", "--name", &name, "--members", &members, "--data", &name];
+        let own = ["node", "--name", &name, "--members", &members];
+        let data = if flags.contains(&"--registry") { &[][..] } else { &["--data", &name] };
         let lease = if flags.contains(&"--lease") { &[][..] } else { &["--lease", "15s"] };
-        Process::start(self.folder.command(&[&own, lease, flags].concat()))
+        Process::start(self.folder.command(&[&own[..], data, lease, flags].concat()))
     }
 
     /// A command that asks `member`.

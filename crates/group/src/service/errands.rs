@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::asking::Answers;
-use super::timed::{MOST_WAITING, Reply, told};
+use super::timed::{MOST_WAITING, ONLY, Reply, told};
 use super::{Asking, Host, Output, Service};
 use crate::driver::Timer;
 use crate::durable::HoldId;
@@ -16,7 +16,7 @@ use crate::lock::Owner;
 use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request;
-use crate::session::{Over, is_same_secret};
+use crate::session::Over;
 use crate::timed::{Operation, Renewal, TimedHold, Which};
 
 /// Something that is to be done with a timed hold, wherever it is.
@@ -170,33 +170,31 @@ impl Service {
         let now = host.now();
         let id = match which {
             Which::Id(id) => Some(*id),
-            Which::Name { name, .. } => self.timed.by_name.get(name).copied(),
+            Which::Name { name, .. } | Which::Alone { name, .. } => {
+                self.timed.by_name.get(name).copied()
+            }
         };
         if let Some(id) = id
             && let Some(entry) = self.timed.entries.get(&id)
             && let Some(session) = self.sessions.get(&entry.owner)
         {
             let owner = entry.owner;
-            match which {
-                _ if now >= session.deadline => self.end(owner, Over::Expired, host, out),
+            let request = session.requests.get(&ONLY).and_then(|it| self.requests.get(it));
+            let locks = request.map_or(0, |request| request.names.len());
+            match () {
+                () if now >= session.deadline => self.end(owner, Over::Expired, host, out),
                 // What a member says without a lease may not be so.
-                _ if !host.is_valid() => return Err(Refusal::Lapsed),
-                Which::Name { name, token: Some(token) }
-                    if !is_same_secret(token, &entry.token) =>
-                {
-                    return Err(Refusal::OtherHolder(name.clone()));
-                }
-                _ => return Ok((id, owner)),
+                () if !host.is_valid() => return Err(Refusal::Lapsed),
+                () if which.admits(&entry.token, locks) => return Ok((id, owner)),
+                () => return Err(Refusal::OtherHolder(which.called())),
             }
         }
-        match which {
-            Which::Name { name, .. } if self.is_held_otherwise(name, host)? => {
-                match host.is_valid() {
-                    true => Err(Refusal::OtherHolder(name.clone())),
-                    false => Err(Refusal::Lapsed),
-                }
-            }
-            which => Err(Refusal::NoSuchHold(which.called())),
+        match which.name() {
+            Some(name) if self.is_held_otherwise(name, host)? => match host.is_valid() {
+                true => Err(Refusal::OtherHolder(name.into())),
+                false => Err(Refusal::Lapsed),
+            },
+            _ => Err(Refusal::NoSuchHold(which.called())),
         }
     }
 

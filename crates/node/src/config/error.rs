@@ -5,7 +5,7 @@ use std::time::Duration;
 use catraca_algorithms::SpecError;
 use catraca_group::MOST_MEMBERS;
 
-use super::LEASE_RANGE;
+use super::{GIT_TURNS, LEASE_RANGE};
 
 /// Why a configuration describes no node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +87,11 @@ pub enum ConfigError {
         /// Those of the other.
         before: String,
     },
+    /// Names that the group uses itself.
+    #[error(
+        "namespace '{0}' cannot be: the group itself uses the names '{GIT_TURNS}'; choose other names, or leave it out"
+    )]
+    Reserved(String),
     /// A time that is none, or too long.
     #[error("{key} is {given}, but is a time in seconds, from 0.001 to 3600")]
     Seconds {

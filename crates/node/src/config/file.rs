@@ -169,7 +169,9 @@ impl File {
             ConfigError::Cluster(bad) => {
                 member(&|name, entry| entry.member(name).cluster.as_ref() == Some(bad))
             }
-            ConfigError::Namespace { pattern, .. } => namespace(pattern),
+            ConfigError::Namespace { pattern, .. } | ConfigError::Reserved(pattern) => {
+                namespace(pattern)
+            }
             ConfigError::NoNames => namespace(""),
             ConfigError::NeverApplies { pattern, .. } => {
                 let is_it = |entry: &&Spanned<NamespaceEntry>| entry.as_ref().names == *pattern;

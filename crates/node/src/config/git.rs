@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use catraca_group::fits;
+use catraca_group::{Namespace, fits};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -10,6 +10,16 @@ use super::ConfigError;
 
 /// The branch of a repository of which nothing else was said.
 const USUAL_BRANCH: &str = "main";
+
+/// The names by which those who want several files take turns. They are guarded by an algorithm for sets in
+/// every group, whatever else it is told.
+pub const GIT_TURNS: &str = "git-batch/*";
+const SETS: &str = "bouabdallah-laforest";
+
+/// The namespace that every group has.
+pub(super) fn turns() -> Namespace {
+    Namespace::new(GIT_TURNS, SETS)
+}
 
 /// What a node is told about Git. All nodes of a group are told the same of repositories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

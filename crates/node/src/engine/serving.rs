@@ -10,13 +10,14 @@ use catraca_client::protocol::Description;
 use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Revision, Trouble, Word};
 use catraca_group::{
-    Cause, Entry, Health, Leaving, LinkStatus, Membership, Notice, Output, Owner, PeerMessage,
-    Refusal, RegistryStatus, Run, Service, Status, Time,
+    Cause, Entry, Health, Leaving, LinkStatus, Membership, Namespace, Notice, Output, Owner,
+    PeerMessage, Refusal, RegistryStatus, Run, Service, Status, Time,
 };
 
 use super::parts::Parts;
 use super::{Engine, Peers, Serving};
 use crate::audit::Record;
+use crate::config::GIT_TURNS;
 use crate::link::{Health as LinkHealth, Link};
 use crate::mutex::hold;
 use crate::native::Outbox;
@@ -298,10 +299,12 @@ impl Engine {
     /// What a node that wants to join the group has to know of it.
     pub(crate) fn describe(&self) -> Description {
         let members = self.with_membership(|membership| membership.roster().to_vec());
+        // Every node has this one without being told.
+        let told = |namespace: &&Namespace| namespace.pattern != GIT_TURNS;
         Description {
             group: self.group.clone(),
             members: members.unwrap_or_default(),
-            namespaces: self.shape.namespaces.clone(),
+            namespaces: self.shape.namespaces.iter().filter(told).cloned().collect(),
             lease: self.lease,
         }
     }

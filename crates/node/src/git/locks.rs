@@ -85,7 +85,7 @@ pub(crate) async fn lock(asking: Asking, body: Body) -> Result<Response, Refused
 async fn take_apart(git: &Arc<Git>, wanted: Wanted) -> Result<Arc<Lock>, Refused> {
     let git = Arc::clone(git);
     let taking = tokio::spawn(async move {
-        let lock = git.take(&wanted).await?;
+        let lock = git.take_one(&wanted).await?;
         git.tell_locked(&lock);
         Ok(lock)
     });

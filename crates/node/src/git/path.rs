@@ -10,8 +10,8 @@ use catraca_group::{LONGEST_NAME, LockName};
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
-use super::repository::Repository;
-use crate::config::Fold;
+use super::repository::{PREFIX, Repository};
+use crate::config::{Fold, GIT_TURNS};
 
 /// The longest path, in bytes: it has to fit into the note of a durable hold, beside what people say.
 pub(crate) const LONGEST_PATH: usize = 768;
@@ -86,6 +86,19 @@ fn check(path: &str) -> Result<(), PathError> {
         _ if path.starts_with('/') || is_drive(path) => Err(PathError::Absolute),
         _ if path.split('/').any(|part| matches!(part, "" | "." | "..")) => Err(PathError::Part),
         _ => Ok(()),
+    }
+}
+
+/// The name by which those take turns who want the lock of this name with others.
+pub(crate) fn turn_name(lock: &str) -> String {
+    let prefix = GIT_TURNS.trim_end_matches('*');
+    let name = format!("{prefix}{}", lock.strip_prefix(PREFIX).unwrap_or(lock));
+    match name.len() > LONGEST_NAME {
+        true => {
+            let digest: [u8; 32] = Sha256::digest(lock.as_bytes()).into();
+            format!("{prefix}{DIGEST}{}", hex(&digest))
+        }
+        false => name,
     }
 }
 

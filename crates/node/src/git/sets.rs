@@ -1,9 +1,10 @@
 //! Several locks at once: all of them, or none.
 //!
-//! The locks are taken one after the other in the order of their names, which is the same for everybody, and
-//! nobody who has a part of them waits for somebody to finish. So there is no circle of waiting, and of those
-//! who want the same locks at the same moment one gets them. If one lock is missing, those that were taken
-//! are given back.
+//! Those who have a file in common try one after the other (`turns.rs`). So the locks of one attempt can be
+//! taken side by side: nobody else who wants several is in between, and nobody who has a part of them waits for
+//! somebody to finish. Whoever has not got a turn takes them one after the other in the order of their names,
+//! which is the same for everybody: then, too, one gets them of those who want the same at the same moment. If
+//! one lock is missing, those that were taken are given back.
 //!
 //! A node may be killed in between. So before the first lock a durable hold is taken that says that a set has
 //! begun, and after the last one another that says that it is complete; each lock says which set it is of. If
@@ -12,14 +13,16 @@
 //! was only paused, and goes on, cannot complete what is being given back. And whoever has that hold looks
 //! whether the set is still said to have begun, which it is not after its locks were given back.
 //!
-//! A namespace whose algorithm takes sets would not do: there, at most some dozens of sets can be held at a
-//! node, and files share resources, so that the lock of one would keep others out for weeks.
+//! To hold the files themselves in a namespace whose algorithm takes sets would not do: there, at most some
+//! dozens of sets can be held at a node, and files share resources, so that the lock of one would keep others
+//! out for weeks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_group::{AcquireDurable, DurableHold, HoldId, Refusal, Target, Unlock, Wait};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::Git;
@@ -40,6 +43,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const TRY: Duration = Duration::from_secs(2);
 /// After so long a lock is given back again that could not be.
 const AGAIN: Duration = Duration::from_millis(200);
+/// So many locks of a set are taken or given back side by side: the registry writes them together.
+const SIDE_BY_SIDE: usize = 32;
 
 /// Whether a hold says how far a set is.
 pub(crate) fn is_of_set(hold: &DurableHold) -> bool {
@@ -71,74 +76,153 @@ fn tidy_mark(set: &str) -> AcquireDurable {
     AcquireDurable { note: TIDIES.to_string(), request: random_name(), wait: Wait::no(), ..asked }
 }
 
+/// Somebody who waits for several files asks for nothing meanwhile: the audit log would not know of it.
+struct Waiting {
+    git: Arc<Git>,
+    wanted: Vec<Wanted>,
+    is_over: bool,
+}
+
+impl Waiting {
+    fn begin(git: &Arc<Git>, wanted: &[Wanted]) -> Self {
+        wanted.iter().for_each(|wanted| git.write_down_wait("git waits", wanted));
+        Waiting { git: Arc::clone(git), wanted: wanted.to_vec(), is_over: false }
+    }
+
+    /// It has got them.
+    fn over(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.wanted.iter().for_each(|it| self.git.write_down_wait("git gives-up", it));
+        }
+    }
+}
+
+/// Whether somebody has a lock that is wanted.
+fn is_taken(refused: &Refused) -> bool {
+    matches!(refused.problem.kind(), Kind::Taken | Kind::Conflict)
+}
+
+/// Does all of this, so much of it at a time, until something is refused. What has begun by then is finished.
+/// Returns what was done, and why no more.
+async fn side_by_side<T, F>(work: Vec<F>, at_once: usize) -> (Vec<T>, Option<Refused>)
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Refused>> + Send + 'static,
+{
+    let mut rest = work.into_iter();
+    let mut begun = JoinSet::new();
+    let (mut done, mut refused) = (Vec::new(), None);
+    loop {
+        while refused.is_none()
+            && begun.len() < at_once
+            && let Some(next) = rest.next()
+        {
+            begun.spawn(next);
+        }
+        match begun.join_next().await {
+            None => return (done, refused),
+            Some(Ok(Ok(one))) => done.push(one),
+            Some(Ok(Err(why))) => refused = refused.or(Some(why)),
+            // It does not panic, and is aborted only with the whole node.
+            Some(Err(_)) => refused = Some(Refusal::Stopped.into()),
+        }
+    }
+}
+
 impl Git {
     /// Takes all of these locks, or none. They are of one repository and one owner, and no two are the same.
     /// This goes on when nobody waits for it any more: let a task of its own do it.
-    pub(crate) async fn take_all(
-        &self,
+    async fn take_all(
+        self: &Arc<Self>,
         mut wanted: Vec<Wanted>,
     ) -> Result<Vec<Arc<Lock>>, Refused> {
         if let [only] = &wanted[..] {
-            let named = |refused: Refused| match refused.problem.kind() {
-                Kind::Taken | Kind::Conflict => {
+            let named = |refused: Refused| match is_taken(&refused) {
+                true => {
                     let locks = refused.lock.iter().cloned().collect();
                     refused.with_locks(locks)
                 }
-                _ => refused,
+                false => refused,
             };
-            return self.take(only).await.map(|lock| vec![lock]).map_err(named);
+            return self.take_one(only).await.map(|lock| vec![lock]).map_err(named);
         }
         wanted.sort_by(|one, other| one.path.name.cmp(&other.path.name));
         let Some(owner) = wanted.first().map(|first| first.owner.clone()) else {
             return Ok(Vec::new());
         };
+        let turn = self.turn(&wanted).await;
+        let at_once = if turn.is_some() { SIDE_BY_SIDE } else { 1 };
+        let outcome = self.try_all(&wanted, &owner, at_once).await;
+        drop(turn);
+        outcome
+    }
+
+    /// Tries to take all of these locks, so many of them side by side.
+    async fn try_all(
+        self: &Arc<Self>,
+        wanted: &[Wanted],
+        owner: &str,
+        at_once: usize,
+    ) -> Result<Vec<Arc<Lock>>, Refused> {
         self.following.fresh().await?;
-        let in_the_way = self.in_the_way(&wanted);
+        let in_the_way = self.in_the_way(wanted);
         if !in_the_way.is_empty() {
-            return Err(Refused::all_taken(in_the_way, &owner));
+            return Err(Refused::all_taken(in_the_way, owner));
         }
         let set = random_name();
-        let begun = match self.acquire(mark(&set, &owner, false)).await {
+        let begun = match self.acquire(mark(&set, owner, false)).await {
             Ok(begun) => begun,
             Err(refusal) => {
-                self.forget(mark(&set, &owner, false)).await;
+                self.forget(mark(&set, owner, false)).await;
                 return Err(refusal.into());
             }
         };
-        let mut taken = Vec::new();
-        let outcome = self.take_each(&wanted, &set, &mut taken).await;
-        let outcome = match outcome {
-            Ok(()) => self.complete(&set, &owner, begun.id).await.map_err(Refused::from),
-            Err(refused) => Err(refused),
+        let (mut taken, refused) = self.take_each(wanted, &set, at_once).await;
+        let outcome = match refused {
+            None => self.complete(&set, owner, begun.id).await.map_err(Refused::from),
+            Some(refused) => Err(refused),
         };
         match outcome {
             Ok(done) => {
                 self.give_back(begun.id).await;
                 self.give_back(done.id).await;
+                taken.sort_by(|one, other| one.name.cmp(&other.name));
                 Ok(taken)
             }
             Err(refused) => {
-                let done = HoldId::of(&owner, &mark(&set, &owner, true).request);
+                let done = HoldId::of(owner, &mark(&set, owner, true).request);
                 // It may have been written: if this node is lost now, others have to see that it is not.
-                self.end(done, &owner).await;
-                self.end_all(&taken).await;
-                self.end(begun.id, &owner).await;
-                Err(self.with_all_in_the_way(refused, &wanted, &owner).await)
+                self.end(done, owner).await;
+                self.end_all(taken).await;
+                if !is_taken(&refused) && self.following.fresh().await.is_ok() {
+                    // Of a lock whose registry did not answer nobody knew whether it was taken.
+                    self.end_all(self.following.look(|index| index.of_set(&set))).await;
+                }
+                self.end(begun.id, owner).await;
+                Err(self.with_all_in_the_way(refused, wanted, owner).await)
             }
         }
     }
 
+    /// Takes these locks until one is refused. Returns those that were taken, and why no more.
     async fn take_each(
-        &self,
+        self: &Arc<Self>,
         wanted: &[Wanted],
         set: &str,
-        taken: &mut Vec<Arc<Lock>>,
-    ) -> Result<(), Refused> {
-        for wanted in wanted {
+        at_once: usize,
+    ) -> (Vec<Arc<Lock>>, Option<Refused>) {
+        let take = |wanted: &Wanted| {
+            let git = Arc::clone(self);
             let wanted = Wanted { set: Some(set.to_string()), ..wanted.clone() };
-            taken.push(self.take(&wanted).await?);
-        }
-        Ok(())
+            async move { git.take(&wanted).await }
+        };
+        side_by_side(wanted.iter().map(take).collect(), at_once).await
     }
 
     /// Says that a set is complete, if nobody has begun to give its locks back.
@@ -153,10 +237,15 @@ impl Git {
     }
 
     /// Gives locks back, for as long as it takes.
-    async fn end_all(&self, locks: &[Arc<Lock>]) {
-        for lock in locks.iter().rev() {
-            self.end(lock.id, &lock.owner).await;
-        }
+    async fn end_all(self: &Arc<Self>, locks: Vec<Arc<Lock>>) {
+        let end = |lock: Arc<Lock>| {
+            let git = Arc::clone(self);
+            async move {
+                git.end(lock.id, &lock.owner).await;
+                Ok(())
+            }
+        };
+        side_by_side(locks.into_iter().map(end).collect(), SIDE_BY_SIDE).await;
     }
 
     /// Releases a hold of this owner, for as long as it takes.
@@ -190,8 +279,7 @@ impl Git {
         wanted: &[Wanted],
         owner: &str,
     ) -> Refused {
-        let is_taken = matches!(refused.problem.kind(), Kind::Taken | Kind::Conflict);
-        match is_taken && self.following.fresh().await.is_ok() {
+        match is_taken(&refused) && self.following.fresh().await.is_ok() {
             true => Refused::all_taken(self.in_the_way(wanted), owner),
             false => refused,
         }
@@ -204,12 +292,17 @@ impl Git {
         wait: Duration,
     ) -> Result<Vec<Arc<Lock>>, Refused> {
         let deadline = Instant::now() + wait;
+        let waiting = Waiting::begin(self, &wanted);
         loop {
             let mut changes = self.following.changes();
             changes.mark_unchanged();
             let refused = match self.take_all_apart(wanted.clone()).await {
                 Err(refused) if refused.locks.is_some() && Instant::now() < deadline => refused,
-                outcome => return outcome,
+                Ok(locks) => {
+                    waiting.over();
+                    return Ok(locks);
+                }
+                refused => return refused,
             };
             let owner = wanted.first().map(|first| first.owner.as_str()).unwrap_or_default();
             let is_own = |lock: &Arc<Lock>| lock.owner == owner;
@@ -260,7 +353,7 @@ impl Git {
         }
     }
 
-    async fn tidy_up(&self, marks: &[DurableHold]) {
+    async fn tidy_up(self: &Arc<Self>, marks: &[DurableHold]) {
         let Ok(answer) = self.following.read().await else { return };
         for hold in marks.iter().filter(|hold| !hold.granted_at.beats_in(&answer)) {
             match about(hold) {
@@ -280,7 +373,7 @@ impl Git {
     }
 
     /// A set has begun at a node that is gone.
-    async fn tidy_set(&self, set: &str, begun: &DurableHold) {
+    async fn tidy_set(self: &Arc<Self>, set: &str, begun: &DurableHold) {
         let tidying = match self.acquire(tidy_mark(set)).await {
             Ok(tidying) => tidying,
             Err(_) => {
@@ -304,7 +397,7 @@ impl Git {
                 );
                 self.tell_unlocked(lock, &lock.owner);
             }
-            self.end_all(&locks).await;
+            self.end_all(locks).await;
             self.end(begun.id, &begun.owner).await;
         }
         self.give_back(tidying.id).await;

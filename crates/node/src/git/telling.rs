@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Git;
 use super::lock::Lock;
+use super::taking::Wanted;
 use crate::audit::Record;
 use crate::calendar::rfc3339;
 use crate::changes::unix_millis;
@@ -57,6 +58,16 @@ impl Git {
         }
         self.gateway.say(&lock.name, event.to_string());
         self.webhooks.tell(&lock.repository.to_string(), &event);
+    }
+
+    /// Somebody waits for a lock with others, or does not any more.
+    pub(super) fn write_down_wait(&self, what: &'static str, wanted: &Wanted) {
+        self.gateway.record(Record {
+            what,
+            name: Some(wanted.path.name.clone()),
+            who: Some(wanted.owner.clone()),
+            ..Record::default()
+        });
     }
 
     /// What somebody did to the lock of somebody else.

@@ -18,10 +18,10 @@ use tokio::time::timeout;
 
 use super::answer::{Refused, json};
 use super::asking::Asking;
-use super::body::Pieces;
 use super::objects::{named, no_such_object, on_disk};
 use super::store::{Incoming, StoreError};
 use crate::access::Role;
+use crate::http::pieces::Pieces;
 use crate::http::problem::Kind;
 
 /// A client that sends nothing for so long is gone.

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::answer::{Refused, json};
 use super::asking::Asking;
-use super::body::Pieces;
+use crate::http::pieces::Pieces;
 
 /// A blank comes so often.
 const BLANK: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use super::command::{self, What};
 use super::evaluation::{self, Words};
 use super::failure::{Failure, unknown_command, unknown_part, wrong_count};
 use super::frame::Command;
-use super::keys::{Change, Compared, Keys, SetOptions, check_expire, duration, name};
+use super::keys::{Change, Compared, Keys, Once, SetOptions, check_expire, duration, name};
 use super::reply::Replies;
 use super::script::{Texts, Unit};
 use super::watch::{self, Watching};
@@ -283,11 +283,15 @@ impl Client {
             (_, 4) => return Err(Failure::Said("ERR DELEX is served with IFEQ only".into())),
             _ => return Err(Failure::Syntax),
         };
-        let name = self.key(command, 1, Role::Lock)?;
+        let names = [self.key(command, 1, Role::Lock)?];
         let keys = self.keys()?;
-        let count = match keys.compare(&[name], value).await? {
-            Compared::Equal(equal) => keys.release(equal).await?,
-            Compared::Free(_) | Compared::Other(_) => 0,
+        let count = match keys.release_at_once(&names, value).await? {
+            Once::Done => 1,
+            Once::Free => 0,
+            Once::Look => match keys.compare(&names, value).await? {
+                Compared::Equal(equal) => keys.release(equal).await?,
+                Compared::Free(_) | Compared::Other(_) => 0,
+            },
         };
         self.replies.integer(i64::from(count > 0));
         Ok(())

@@ -6,7 +6,7 @@ use catraca_group::Renewal;
 
 use super::failure::Failure;
 use super::frame::Command;
-use super::keys::{Change, Compared, Equal, Holder, Keys, count, duration, name, told};
+use super::keys::{Change, Compared, Equal, Holder, Keys, Once, count, duration, name, told};
 use super::reply::Replies;
 use super::script::{Act, Answer, Script, Ttl, Unit};
 
@@ -95,10 +95,15 @@ pub(crate) async fn evaluate(
         }
         Act::Renew(ttl) => {
             let change = words.change(ttl)?;
-            match compare(script, &words, keys).await? {
-                Compared::Equal(equal) => changed(keys, equal, change).await?,
-                Compared::Free(_) => Outcome::Free,
-                Compared::Other(_) => Outcome::Other,
+            let value = words.argument(script.value)?;
+            match keys.change_at_once(&words.keys, value, change).await? {
+                Once::Done => Outcome::Done,
+                Once::Free => Outcome::Free,
+                Once::Look => match compare(script, &words, keys).await? {
+                    Compared::Equal(equal) => changed(keys, equal, change).await?,
+                    Compared::Free(_) => Outcome::Free,
+                    Compared::Other(_) => Outcome::Other,
+                },
             }
         }
         Act::Release => release(script, &words, keys).await?,
@@ -168,6 +173,13 @@ async fn changed(keys: &Keys<'_>, equal: Equal, change: Change) -> Result<Outcom
 }
 
 async fn release(script: &Script, words: &Words<'_>, keys: &Keys<'_>) -> Result<Outcome, Failure> {
+    match keys.release_at_once(&words.keys, words.argument(script.value)?).await? {
+        // A script that counts its keys has one of them, or none.
+        Once::Done => return Ok(Outcome::Done),
+        Once::Free if script.done == Answer::Count => return Ok(Outcome::Counted(0)),
+        Once::Free => return Ok(Outcome::Free),
+        Once::Look => {}
+    }
     let compared = compare(script, words, keys).await?;
     if script.done == Answer::Count {
         // Those with this value are released, whatever the others are.

@@ -12,8 +12,8 @@ mod value;
 use std::time::Duration;
 
 use catraca_group::{
-    AcquireDurable, DurableHold, HoldId, Line, Query, Refusal, Renewal, Selection, Target,
-    TimedHold, Unlock, Wait, Which, Who,
+    AcquireDurable, DurableHold, HoldId, Line, Operation, Query, Refusal, Renewal, Selection,
+    Target, TimedHold, Unlock, Wait, Which, Who,
 };
 use sha2::{Digest, Sha256};
 
@@ -47,6 +47,15 @@ pub(crate) enum Change {
     Renew(Renewal),
     /// It is over already.
     End,
+}
+
+/// What came of comparing and acting in one step.
+pub(crate) enum Once {
+    Done,
+    /// Nobody holds the key.
+    Free,
+    /// It is not one timed hold of this key with this value: one has to look which it is.
+    Look,
 }
 
 /// What was found of a key among timed holds.
@@ -193,6 +202,50 @@ impl Keys<'_> {
         }
     }
 
+    /// Does something with the timed hold of one key, if it holds that key only and, where a value is given,
+    /// has this value: in one step, where comparing and then doing it would be two.
+    async fn at_once(
+        &self,
+        names: &[String],
+        value: Option<&[u8]>,
+        operation: Operation,
+    ) -> Result<Once, Failure> {
+        // Nobody has the empty value, and how that is answered depends on who holds the key.
+        let ([name], false) = (names, value.is_some_and(<[u8]>::is_empty)) else {
+            return Ok(Once::Look);
+        };
+        let which = Which::Alone { name: name.clone(), token: value.map(<[u8]>::to_vec) };
+        match self.gateway.operate(which, operation).await {
+            Ok(_) => Ok(Once::Done),
+            Err(Refusal::NoSuchHold(_)) => Ok(Once::Free),
+            Err(Refusal::OtherHolder(_)) => Ok(Once::Look),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// Releases one key if it has this value, at once where that can be done.
+    pub(crate) async fn release_at_once(
+        &self,
+        names: &[String],
+        value: &[u8],
+    ) -> Result<Once, Failure> {
+        self.at_once(names, Some(value), Operation::Release).await
+    }
+
+    /// Changes how long one key lives if it has this value, at once where that can be done.
+    pub(crate) async fn change_at_once(
+        &self,
+        names: &[String],
+        value: &[u8],
+        change: Change,
+    ) -> Result<Once, Failure> {
+        let operation = match change {
+            Change::Renew(renewal) => Operation::Renew(renewal),
+            Change::End => Operation::Release,
+        };
+        self.at_once(names, Some(value), operation).await
+    }
+
     /// Releases holds. Returns how many there were.
     pub(crate) async fn release(&self, equal: Equal) -> Result<usize, Failure> {
         let mut released = 0;
@@ -251,6 +304,11 @@ impl Keys<'_> {
 
     /// Deletes keys, whoever holds them. Returns how many were held.
     pub(crate) async fn delete(&self, names: &[String]) -> Result<usize, Failure> {
+        match self.at_once(names, None, Operation::Release).await? {
+            Once::Done => return Ok(1),
+            Once::Free => return Ok(0),
+            Once::Look => {}
+        }
         let mut all = Equal::default();
         for (place, name) in names.iter().enumerate() {
             if names[..place].contains(name) {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use catraca_client::frame;
 use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, Proof, VERSION};
@@ -20,6 +21,9 @@ use crate::mutex::hold;
 use crate::native::Server;
 use crate::repeats::Repeats;
 use crate::socket::Socket;
+
+/// A caller that speaks another version has so long to read why it is refused.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Transport {
     /// Answers every call. Calls end with this.
@@ -141,13 +145,15 @@ impl Transport {
             Caller::Client => match other_version {
                 None => self.receive_client(stream, from, (proof, origin), server).await,
                 Some(why) => {
-                    handshake::say(&mut stream, &Greeting::Refused(why.clone())).await?;
+                    let refused = Greeting::Refused(why.clone());
+                    handshake::refuse(&mut stream, &refused, FAREWELL).await?;
                     Err(HandshakeError::Refused(why))
                 }
             },
             Caller::Member(introduction) => {
                 if let Some(why) = other_version {
-                    handshake::say(&mut stream, &MemberAnswer::Refused(why.clone())).await?;
+                    let refused = MemberAnswer::Refused(why.clone());
+                    handshake::refuse(&mut stream, &refused, FAREWELL).await?;
                     return Err(HandshakeError::Refused(why));
                 }
                 if let Err(why) = self.admit_member(&proof, &origin, from) {

@@ -7,6 +7,9 @@ mod client;
 mod hostile;
 mod locks;
 mod objects;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../support/pki.rs"]
+mod pki;
 mod races;
 mod sets;
 mod stock;

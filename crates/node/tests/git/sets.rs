@@ -1,9 +1,11 @@
 //! Several locks at once: all of them, or none.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::client::Client;
+use crate::client::{Answer, Client};
 use crate::support;
 use crate::{BASE, SHORT_LEASE, alone, paths, refused, three, three_with, user};
 
@@ -72,6 +74,85 @@ async fn of_those_who_want_the_same_locks_in_different_orders_exactly_one_gets_t
         assert_eq!(owners.len(), 6);
         assert!(owners.iter().all(|owner| *owner == owners[0]), "{owners:?}");
     }
+}
+
+/// Several who want files of which each shares one with the next, at different nodes; and some who want one.
+async fn race(at: &[SocketAddr], round: usize) -> Vec<(Vec<String>, Answer)> {
+    let mut racers = JoinSet::new();
+    for racer in 0..9_usize {
+        let at = at[(racer + round) % at.len()];
+        racers.spawn(async move {
+            let file = |number: usize| format!("r{round}/{number}");
+            let who = user(at, &format!("racer{racer}"));
+            if racer % 4 == 3 {
+                let only = file(racer);
+                let answer = who.lock(&only).await;
+                return (vec![only], answer);
+            }
+            let files = vec![file(racer), file(racer + 1)];
+            let names: Vec<&str> = files.iter().map(String::as_str).collect();
+            let answer = who.batch(&names).await;
+            (files, answer)
+        });
+    }
+    racers.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_refused_because_of_somebody_who_has_nothing_in_the_end() {
+    let (_nodes, at) = three().await;
+    for round in 0..40 {
+        let answers = race(&at, round).await;
+        let locks = user(at[0], "x").list(&format!("?under=r{round}")).await["locks"].clone();
+        let locks = locks.as_array().unwrap();
+        let mut owned = paths(&json!(locks)).len();
+        for (files, answer) in answers {
+            let said = answer.json();
+            if answer.status == 201 {
+                let got = said["locks"].as_array().cloned();
+                let got = got.unwrap_or_else(|| vec![said["lock"].clone()]);
+                assert_eq!(paths(&json!(got)), files);
+                assert!(got.iter().all(|lock| locks.contains(lock)), "{said} {locks:?}");
+                owned -= got.len();
+                continue;
+            }
+            assert_eq!(answer.status, 409, "{answer:?}");
+            let named = said["locks"].as_array().cloned();
+            let named = named.unwrap_or_else(|| vec![said["lock"].clone()]);
+            assert!(!named.is_empty(), "round {round}: {said}");
+            let is_there = |lock: &Value| locks.contains(lock);
+            assert!(named.iter().all(is_there), "round {round}: {said}, but there are {locks:?}");
+        }
+        assert_eq!(owned, 0, "round {round}: what nobody was told of is locked");
+    }
+    // Turns are over with the attempts.
+    let turns = user(at[0], "x").ask("GET", "/v1/locks?prefix=git-batch/", None).await.json();
+    assert_eq!(turns["locks"], json!([]));
+}
+
+#[tokio::test]
+async fn whoever_holds_the_turns_of_files_by_other_means_only_makes_others_wait() {
+    let (nodes, at) = three().await;
+    let held = nodes[1].lock("git-batch/art/game/a").await.unwrap();
+    let asked = std::time::Instant::now();
+    user(at[0], "ann").batch(&["a", "b"]).await.with(201);
+    assert!(asked.elapsed() >= std::time::Duration::from_secs(9), "nobody has waited");
+    drop(held);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_sets_than_fit_at_a_node_are_all_taken() {
+    let (_nodes, at) = three().await;
+    let mut asking = JoinSet::new();
+    for number in 0..100_usize {
+        let at = at[0];
+        asking.spawn(async move {
+            let (a, b) = (format!("{number}/a"), format!("{number}/b"));
+            user(at, &format!("user{number}")).batch(&[&a, &b]).await.with(201);
+        });
+    }
+    asking.join_all().await;
+    assert_eq!(user(at[1], "x").list("").await["locks"].as_array().unwrap().len(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,13 +1,18 @@
 //! Who is told what happens to locks: those who watch at any node, webhooks, and the audit log.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use catraca_node::WebhookConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use crate::client::{Client, LIMIT};
+use crate::pki::{Authority, Kind};
 use crate::{BASE, start, three, user};
 
 /// Somebody who watches, and the id of the last event.
@@ -110,23 +115,82 @@ async fn those_who_watch_all_locks_are_not_told_in_the_words_of_git() {
 /// A receiver of webhooks that answers as it is told to, and what it got.
 async fn receive(listener: &TcpListener, status: &str) -> (String, Value, Vec<u8>) {
     let receiving = async {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut read = Vec::new();
-        let (head, body) = loop {
-            stream.read_buf(&mut read).await.unwrap();
-            let Some(end) = read.windows(4).position(|part| part == b"\r\n\r\n") else { continue };
-            let head = String::from_utf8(read[..end].to_vec()).unwrap().to_lowercase();
-            let line = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let length: usize = line.unwrap().parse().unwrap();
-            if read.len() >= end + 4 + length {
-                break (head, read[end + 4..].to_vec());
-            }
-        };
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        (head, serde_json::from_slice(&body).unwrap(), body)
+        let (stream, _) = listener.accept().await.unwrap();
+        take(stream, status).await
     };
     tokio::time::timeout(LIMIT, receiving).await.expect("a message comes")
+}
+
+/// The same, of a connection.
+async fn take(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    status: &str,
+) -> (String, Value, Vec<u8>) {
+    let mut read = Vec::new();
+    let (head, body) = loop {
+        stream.read_buf(&mut read).await.unwrap();
+        let Some(end) = read.windows(4).position(|part| part == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8(read[..end].to_vec()).unwrap().to_lowercase();
+        let line = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = line.unwrap().parse().unwrap();
+        if read.len() >= end + 4 + length {
+            break (head, read[end + 4..].to_vec());
+        }
+    };
+    let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.shutdown().await.ok();
+    (head, serde_json::from_slice(&body).unwrap(), body)
+}
+
+/// Speaks TLS with a certificate of this authority for localhost.
+fn acceptor(authority: &Authority, file: &str, kind: Kind) -> TlsAcceptor {
+    let files = authority.issue(file, "localhost", kind);
+    let chain = CertificateDer::pem_file_iter(files.certificate).unwrap();
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(files.key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    TlsAcceptor::from(Arc::new(config.with_single_cert(chain, key).unwrap()))
+}
+
+#[tokio::test]
+async fn a_webhook_over_https_is_sent_only_to_whom_the_authority_has_certified() {
+    let folder = tempfile::tempdir().unwrap();
+    let strangers = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "authority");
+    let stranger = Authority::new(strangers.path(), "stranger");
+    let secret_file = folder.path().join("secret");
+    std::fs::write(&secret_file, "something that nobody can guess\n").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}/hook", listener.local_addr().unwrap().port());
+    let ca_file = Some(authority.file.clone());
+    let (_node, at) = start(|config| {
+        let repository = "*".to_string();
+        config.git.webhooks.push(WebhookConfig { repository, url, secret_file, ca_file });
+    })
+    .await;
+    let lock = user(at, "ann").locks("x").await;
+    // Whoever is not certified, or not any more, is told nothing.
+    for bad in [
+        acceptor(&stranger, "stranger", Kind::Member),
+        acceptor(&authority, "expired", Kind::Expired),
+    ] {
+        let (stream, _) = tokio::time::timeout(LIMIT, listener.accept()).await.unwrap().unwrap();
+        let accepted = tokio::time::timeout(LIMIT, bad.accept(stream)).await.unwrap();
+        let mut text = Vec::new();
+        if let Ok(mut stream) = accepted {
+            stream.read_to_end(&mut text).await.ok();
+        }
+        assert!(text.is_empty(), "{}", String::from_utf8_lossy(&text));
+    }
+    let good = acceptor(&authority, "good", Kind::Member);
+    let (stream, _) = tokio::time::timeout(LIMIT, listener.accept()).await.unwrap().unwrap();
+    let stream = tokio::time::timeout(LIMIT, good.accept(stream)).await.unwrap().unwrap();
+    let (head, body, _) = tokio::time::timeout(LIMIT, take(stream, "204 Fine")).await.unwrap();
+    assert!(head.starts_with("post /hook http/1.1"), "{head}");
+    assert_eq!((&body["kind"], &body["lock"]), (&"locked".into(), &lock));
 }
 
 #[tokio::test]

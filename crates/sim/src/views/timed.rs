@@ -101,11 +101,11 @@ impl Simulation<'_> {
         let by_name = self.random.below(2) == 0 && self.setup.permits == 1;
         let it = &mut self.clients[client];
         let Some(stay) = &mut it.stay else { return };
-        let which = match stay.locks.first() {
-            Some(lock) if by_name => Which::Name {
-                name: format!("lock-{lock}"),
-                token: Some(stay.id.0.to_be_bytes().to_vec()),
-            },
+        let name = |lock: &u32| format!("lock-{lock}");
+        let token = Some(stay.id.0.to_be_bytes().to_vec());
+        let which = match &stay.locks[..] {
+            [lock] if by_name => Which::Alone { name: name(lock), token },
+            [lock, ..] if by_name => Which::Name { name: name(lock), token },
             _ => Which::Id(stay.id),
         };
         stay.said = now;

@@ -34,6 +34,10 @@ fn by_name(name: &str, token: Option<&[u8]>) -> Which {
     Which::Name { name: name.into(), token: token.map(<[u8]>::to_vec) }
 }
 
+fn alone(name: &str, token: Option<&[u8]>) -> Which {
+    Which::Alone { name: name.into(), token: token.map(<[u8]>::to_vec) }
+}
+
 impl Member {
     /// Asks for a timed hold; the asker has the same number as the hold.
     fn hold(&mut self, id: u128, names: &[&str]) -> Vec<Output> {
@@ -137,6 +141,47 @@ fn a_hold_is_found_by_its_lock_and_its_token() {
 }
 
 #[test]
+fn one_lock_is_compared_and_released_or_renewed_in_one_step() {
+    let mut member = Member::ready(1, "naimi-trehel");
+    let first = hold(1, "x", member_fence(0), TTL);
+    assert_eq!(member.hold(1, &["x"]), [told(1, first.clone())]);
+    let other = || [Output::Timed(99, Err(Refusal::OtherHolder("x".into())))];
+    for operation in [Operation::Release, Operation::Renew(Renewal::To(2 * TTL))] {
+        for token in [&b""[..], b"min", b"mine ", b"yours"] {
+            assert_eq!(member.run(alone("x", Some(token)), operation), other());
+        }
+    }
+    let renewed = TimedHold { ttl: 2 * TTL, left: 2 * TTL, ..first };
+    let renewal = Operation::Renew(Renewal::To(2 * TTL));
+    assert_eq!(member.run(alone("x", Some(TOKEN)), renewal), [told(99, renewed.clone())]);
+    assert_eq!(member.run(alone("x", Some(TOKEN)), Operation::Release), [told(99, renewed)]);
+    let gone = [Output::Timed(99, Err(Refusal::NoSuchHold("x".into())))];
+    assert_eq!(member.run(alone("x", Some(TOKEN)), Operation::Release), gone);
+    // Whatever the token is, but there has to be one.
+    member.hold(2, &["x"]);
+    assert!(member.result(alone("x", None), Operation::Release).is_ok());
+    let nameless = AcquireTimed { token: Vec::new(), ..asked(3, &["x"], Wait::Forever) };
+    member.step(Input::AcquireTimed(3, nameless));
+    for token in [None, Some(&b""[..])] {
+        assert_eq!(member.run(alone("x", token), Operation::Release), other());
+    }
+    assert!(member.is_here(3));
+}
+
+#[test]
+fn whoever_names_one_lock_alone_never_ends_a_hold_of_several() {
+    let mut member = Member::ready(1, "naimi-trehel");
+    member.hold(1, &["x", "y"]);
+    for name in ["x", "y"] {
+        for token in [None, Some(TOKEN)] {
+            let refused = member.result(alone(name, token), Operation::Release);
+            assert_eq!(refused, Err(Refusal::OtherHolder(name.to_string())));
+        }
+    }
+    assert!(member.is_here(1));
+}
+
+#[test]
 fn whoever_holds_a_lock_otherwise_is_another_holder() {
     for algorithm in ["naimi-trehel", "bouabdallah-laforest"] {
         let mut member = Member::ready(1, algorithm);
@@ -144,7 +189,9 @@ fn whoever_holds_a_lock_otherwise_is_another_holder() {
         let acquire = Acquire { names: vec!["x".into()], permits: 1, wait: Wait::Forever };
         member.step(Input::Request(owner, 1, acquire));
         let other = Err(Refusal::OtherHolder("x".to_string()));
-        assert_eq!(member.result(by_name("x", Some(TOKEN)), Operation::Release), other);
+        for which in [by_name("x", Some(TOKEN)), alone("x", Some(TOKEN)), alone("x", None)] {
+            assert_eq!(member.result(which, Operation::Release), other);
+        }
         assert_eq!(member.result(by_name("x", None), Operation::Look), other);
         assert!(matches!(
             member.result(by_name("free", None), Operation::Look),
@@ -323,7 +370,7 @@ fn ask(member: usize, number: u64, which: &Which, operation: Operation) -> Outpu
 #[test]
 fn what_is_not_here_is_asked_of_all_others_and_the_one_that_has_it_answers() {
     let mut member = Member::ready(3, "naimi-trehel");
-    let which = by_name("x", Some(TOKEN));
+    let which = alone("x", Some(TOKEN));
     let out = member.run(which.clone(), Operation::Release);
     assert_eq!(out, [1, 2].map(|it| ask(it, 1, &which, Operation::Release)));
     assert_eq!(member.driver.timers[&Timer::Question(1)], Some(ANSWER_TIME));

@@ -16,7 +16,10 @@ pub(super) enum What {
     /// Before everything else at the same moment: it makes room.
     Ended,
     Waits,
+    /// For this and other files at once. Nothing is asked for until all of them are free.
+    WaitsForSeveral,
     GivesUp,
+    GivesUpSeveral,
     Granted,
     Stolen,
 }
@@ -86,6 +89,8 @@ impl Log {
         let what = match line.what.as_str() {
             "waits" => What::Waits,
             "gives-up" => What::GivesUp,
+            "git waits" => What::WaitsForSeveral,
+            "git gives-up" => What::GivesUpSeveral,
             "granted" => What::Granted,
             "released" | "lost" | "forced" => What::Ended,
             "git steal" => What::Stolen,

@@ -29,6 +29,7 @@ impl Simulated {
             || Failure::System(anyhow::Error::msg("the experiment s0-teams is not there"));
         let mut experiment = find(EXPERIMENT).ok_or_else(missing)?.map_err(Failure::input)?;
         experiment.runs.retain(|run| run.coordinates == COORDINATES);
+        experiment.seeds = 1;
         let bar = progress::line();
         bar.set_message("simulates the teams of s0-teams");
         let results = experiment
@@ -36,7 +37,8 @@ impl Simulated {
             .map_err(|error| Failure::of_scenario(error, None, |_| false))?;
         bar.finish_and_clear();
         let results = results.ok_or(Failure::Interrupted)?;
-        let report = &results.rows.first().ok_or_else(missing)?.report;
+        let row = results.rows.first().ok_or_else(missing)?;
+        let report = row.reports.first().ok_or_else(missing)?;
         let millis = |minutes: Option<f64>| minutes.map(|minutes| minutes * MILLIS);
         let people = report.wait_in_use.zip(report.wait_in_line).map(|(used, line)| used + line);
         Ok(Simulated {

@@ -131,6 +131,8 @@ struct History {
     last_team: Option<String>,
     /// Who waits at which member: since when, and for how long somebody had had the file by then.
     waiting: BTreeMap<(String, String), Vec<(u64, u64)>>,
+    /// The same of those who wait for other files too: what they ask for meanwhile is a part of that.
+    for_several: BTreeMap<(String, String), Vec<(u64, u64)>>,
 }
 
 impl History {
@@ -146,12 +148,22 @@ impl History {
                 let held = self.held_until(record.at);
                 self.waiting.entry(asker).or_default().push((record.at, held));
             }
+            What::WaitsForSeveral => {
+                let held = self.held_until(record.at);
+                self.for_several.entry(asker).or_default().push((record.at, held));
+            }
             What::GivesUp => {
-                self.begun(&asker);
+                first(&mut self.waiting, &asker);
+                let is_all = !self.for_several.contains_key(&asker);
+                figures.given_up += u64::from(is_all && record.at >= from);
+            }
+            What::GivesUpSeveral => {
+                first(&mut self.for_several, &asker);
                 figures.given_up += u64::from(record.at >= from);
             }
             What::Granted => {
-                let waited = self.begun(&asker);
+                let part = first(&mut self.waiting, &asker);
+                let waited = first(&mut self.for_several, &asker).or(part);
                 let held = self.held_until(record.at);
                 let (since, held_then) = waited.unwrap_or((record.at, held));
                 let sums = Sums {
@@ -173,22 +185,25 @@ impl History {
         }
     }
 
-    /// Since when somebody has waited; who asked first is served first.
-    fn begun(&mut self, asker: &(String, String)) -> Option<(u64, u64)> {
-        let waits = self.waiting.get_mut(asker)?;
-        let first = (!waits.is_empty()).then(|| waits.remove(0));
-        if waits.is_empty() {
-            self.waiting.remove(asker);
-        }
-        first
-    }
-
     fn end(&mut self, at: u64, figures: &mut Figures) {
         self.held_before = self.held_until(at);
         if let Some(since) = self.held_since.take() {
             figures.holds.push(at.saturating_sub(since));
         }
     }
+}
+
+/// Since when somebody has waited; who asked first is served first.
+fn first(
+    waiting: &mut BTreeMap<(String, String), Vec<(u64, u64)>>,
+    asker: &(String, String),
+) -> Option<(u64, u64)> {
+    let waits = waiting.get_mut(asker)?;
+    let first = (!waits.is_empty()).then(|| waits.remove(0));
+    if waits.is_empty() {
+        waiting.remove(asker);
+    }
+    first
 }
 
 impl Figures {
@@ -246,5 +261,26 @@ mod tests {
         assert_eq!(Figures::of(&log, &late).locks, 1);
         let other = Selected { prefix: "git/art/other/".into(), from: 0, teams: &teams };
         assert_eq!(Figures::of(&log, &other).mean_wait(), None);
+    }
+
+    #[test]
+    fn whoever_waits_for_several_files_has_waited_from_the_beginning() {
+        let records = vec![
+            record(0, What::Granted, "ana", "a"),
+            record(1_000, What::WaitsForSeveral, "bo", "b"),
+            record(1_500, What::WaitsForSeveral, "cy", "c"),
+            record(4_000, What::GivesUpSeveral, "cy", "c"),
+            // An attempt that comes to nothing is a part of the same wait.
+            record(4_100, What::Waits, "bo", "b"),
+            record(4_200, What::GivesUp, "bo", "b"),
+            record(5_000, What::Ended, "ana", "a"),
+            record(5_002, What::Waits, "bo", "b"),
+            record(5_010, What::Granted, "bo", "b"),
+        ];
+        let log = Log { records, ..Log::default() };
+        let all = Selected { prefix: "git/".into(), from: 0, teams: &BTreeMap::new() };
+        let figures = Figures::of(&log, &all);
+        assert_eq!((figures.locks, figures.given_up), (2, 1));
+        assert_eq!((figures.all.waited, figures.all.for_people), (4_010, 4_000));
     }
 }
