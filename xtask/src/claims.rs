@@ -24,6 +24,8 @@ use crate::shell;
 enum Verdict {
     Holds,
     Wrong,
+    /// Runs differ too much from seed to seed to tell.
+    Open,
 }
 
 impl fmt::Display for Verdict {
@@ -31,6 +33,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Holds => "holds",
             Verdict::Wrong => "**wrong**",
+            Verdict::Open => "open",
         })
     }
 }

@@ -47,11 +47,7 @@ enum Chore {
         git: bool,
     },
     /// Explores what takes too long for every day: larger groups, more seeds
-    Soak {
-        /// Minutes for the seeded runs
-        #[arg(long, default_value_t = 10)]
-        minutes: u64,
-    },
+    Soak(soak::Options),
     /// Runs real members and clients under real faults, and judges what the clients saw
     ///
     /// Exits with 0 if everything held, 3 if something was violated, 1 if the system is in the way, 2 if
@@ -76,7 +72,7 @@ enum Chore {
     },
     /// The work of the soak chore, in the profile that this was built with
     #[command(hide = true)]
-    Explore { minutes: u64 },
+    Explore(soak::Options),
     /// The work of the chaos chore, in namespaces of its own
     #[command(hide = true)]
     ChaosInside(chaos::Inside),
@@ -91,13 +87,13 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Claims { check } => claims::write(check)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
         Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
-        Chore::Soak { minutes } => soak::all(minutes)?,
+        Chore::Soak(options) => soak::all(&options)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,
         Chore::Measure { graphs } => bench::measure(graphs)?,
         Chore::MeasurePeers(options) => bench::measure_peers(&options)?,
         Chore::BareServer { address } => bench::bare_server(&address)?,
-        Chore::Explore { minutes } => soak::explore(minutes)?,
+        Chore::Explore(options) => soak::explore(&options)?,
         Chore::ChaosInside(inside) => return chaos::inside(&inside),
         Chore::ChaosClient(options) => return chaos::client(&options),
     }

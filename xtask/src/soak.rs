@@ -8,9 +8,10 @@ use anyhow::{Result, bail};
 use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_check::views::{self as changing, Failure, Kind};
-use catraca_check::{Limits, Options, Verdict, check};
+use catraca_check::{Limits, Options as Exploring, Verdict, check};
 use catraca_core::{NodeId, Start};
 use catraca_sim::{Hooks, Random, Scenario, Violation, members, run, views};
+use clap::ValueEnum;
 
 use crate::shell;
 
@@ -19,17 +20,59 @@ const MOST_MEMORY: u64 = 12 << 30;
 /// Explorations of groups whose members fail stop at so many states: some minutes each.
 const MOST_CHANGES: u64 = 5_000_000;
 
-pub(crate) fn all(minutes: u64) -> Result<()> {
-    shell::run(&format!("cargo run --quiet --release --package xtask -- explore {minutes}"))
+/// What a soak consists of.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Minutes for the seeded runs of nodes and of members; a tenth of that for inputs of strangers
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// Only this part
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
 }
 
-pub(crate) fn explore(minutes: u64) -> Result<()> {
-    explore_groups()?;
-    seeded_groups()?;
-    explore_changes()?;
-    // As many inputs of strangers as come in a tenth of the time.
-    crate::fuzz::all(minutes, Duration::from_secs(minutes * 6))?;
-    seeded_runs(Duration::from_secs(minutes * 60))
+/// A part of a soak, by what is run.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Every order of what can happen in groups of three and four nodes
+    Nodes,
+    /// A million groups whose members come and go, each under faults of its own
+    Groups,
+    /// Every order of what can happen in groups of three members, one of which fails
+    Changes,
+    /// Inputs of strangers, changed at random
+    Fuzz,
+    /// Random runs of nodes and of members
+    Runs,
+}
+
+pub(crate) fn all(options: &Options) -> Result<()> {
+    let Options { minutes, only } = options;
+    let only = only.and_then(|part| part.to_possible_value());
+    let only = only.map(|part| format!(" --only {}", part.get_name())).unwrap_or_default();
+    let explore = format!("explore --minutes {minutes}{only}");
+    shell::run(&format!("cargo run --quiet --release --package xtask -- {explore}"))
+}
+
+pub(crate) fn explore(options: &Options) -> Result<()> {
+    let minutes = options.minutes;
+    let wants = |part| options.only.is_none_or(|only| only == part);
+    if wants(Part::Nodes) {
+        explore_groups()?;
+    }
+    if wants(Part::Groups) {
+        seeded_groups()?;
+    }
+    if wants(Part::Changes) {
+        explore_changes()?;
+    }
+    if wants(Part::Fuzz) {
+        crate::fuzz::all(minutes, Duration::from_secs(minutes * 6))?;
+    }
+    if wants(Part::Runs) {
+        seeded_runs(Duration::from_secs(minutes * 60))?;
+    }
+    Ok(())
 }
 
 /// Every algorithm with 3 nodes and 2 requests, and with 4 nodes and 1, from every start.
@@ -50,7 +93,7 @@ fn explore_groups() -> Result<()> {
 }
 
 fn explore_group(spec: &Spec, requests: u32) -> Result<()> {
-    let options = Options { requests, memory_limit: Some(MOST_MEMORY), ..Options::of(spec)? };
+    let options = Exploring { requests, memory_limit: Some(MOST_MEMORY), ..Exploring::of(spec)? };
     let report = check(spec, &options, &mut |_| {})?;
     let verdict = match &report.verdict {
         Verdict::Holds => "holds",
@@ -177,7 +220,13 @@ fn seeded_groups() -> Result<()> {
         each.as_secs_f64() * 1000.0,
         whole.as_secs() / 60 + 1
     );
-    groups_survive(MEASURED..GROUPS)?;
+    for hundredth in 0..100 {
+        let first = |part: u64| MEASURED.max(GROUPS / 100 * part);
+        groups_survive(first(hundredth)..first(hundredth + 1))?;
+        let minutes = began.elapsed().as_secs_f64() / 60.0;
+        eprint!("\r{} % after {minutes:.1} minutes", hundredth + 1);
+    }
+    eprintln!();
     println!("{GROUPS} seeded runs of groups that change, without a violation");
     Ok(())
 }

@@ -52,7 +52,9 @@ fn tables_and_pictures_go_into_the_folder() {
         .says("mine-time.svg");
     assert_eq!(folder.names(), ["mine.toml", "new"]);
     let csv = folder.read("new/figures/mine.csv");
-    assert_eq!(csv, "nodes,messages_per_entry,delay,3(N - 1)\n2,3,1,3\n4,9,1,9\n");
+    let expected = "nodes,seeds,messages_per_entry,messages_per_entry.ci95,delay,delay.ci95,3(N - 1)\n\
+                    2,seeds 1 to 5,3,0,1,0,3\n4,seeds 1 to 5,9,0,1,0,9\n";
+    assert_eq!(csv, expected);
     assert!(folder.read("new/figures/mine-time.svg").contains(">4, entries</text>"));
 }
 

@@ -33,13 +33,17 @@ pub struct Chart {
 }
 
 /// A line of a chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
     /// Its points, from left to right. Those that have no place are left out: numbers that are not
     /// finite (or beyond 1e300), and numbers of zero or less on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
+    /// For each point from where to where its value is uncertain, drawn as an upright bar; or nothing.
+    pub intervals: Vec<(f64, f64)>,
+    /// Whether it was computed from a formula: such a line has no markers, because nothing was measured.
+    pub is_formula: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -80,12 +84,23 @@ impl Chart {
         series.points.iter().copied().filter(has_place).collect()
     }
 
+    /// The bars of a series that have a place, each with where it stands.
+    fn bars(&self, series: &Series) -> Vec<(f64, f64, f64)> {
+        let bar = |(&(x, _), &(least, most)): (&(f64, f64), &(f64, f64))| (x, least, most);
+        let has_place = |&(x, least, most): &(f64, f64, f64)| {
+            least < most && self.x.scale.has(x) && self.y.scale.has(least) && self.y.scale.has(most)
+        };
+        series.points.iter().zip(&series.intervals).map(bar).filter(has_place).collect()
+    }
+
     fn draw(&self, svg: &mut Svg) {
         let points: Vec<Vec<(f64, f64)>> =
             self.series.iter().map(|series| self.points(series)).collect();
         let all = || points.iter().flatten().copied();
         let x = self.x.fit_exactly(all().map(|(x, _)| x));
-        let y = self.y.fit_round(all().map(|(_, y)| y));
+        let bars = self.series.iter().flat_map(|series| self.bars(series));
+        let ends = bars.flat_map(|(_, least, most)| [least, most]);
+        let y = self.y.fit_round(all().map(|(_, y)| y).chain(ends));
         let height = self.plot_height();
         let place =
             |(px, py)| (LEFT + PLOT_WIDTH * x.share(px), TOP + height * (1.0 - y.share(py)));
@@ -97,6 +112,13 @@ impl Chart {
             let places: Vec<Point> = points.iter().map(|&point| place(point)).collect();
             let style = format!(r#"class="series" fill="none" {}"#, line_style(index));
             svg.polyline(&places, style);
+            if self.series[index].is_formula {
+                continue;
+            }
+            for (x, least, most) in self.bars(&self.series[index]) {
+                let style = format!(r#"class="interval" stroke="{}""#, colour(index));
+                svg.line(place((x, least)), place((x, most)), style);
+            }
             for &place in &places {
                 draw_marker(svg, index, place);
             }
@@ -136,7 +158,9 @@ impl Chart {
         for (index, series) in self.series.iter().enumerate() {
             let y = TOP + LEGEND_LINE * (index as f64 + 0.5);
             svg.line((x, y), (x + SYMBOL, y), line_style(index));
-            draw_marker(svg, index, (x + SYMBOL / 2.0, y));
+            if !series.is_formula {
+                draw_marker(svg, index, (x + SYMBOL / 2.0, y));
+            }
             let style = r#"class="legend""#;
             svg.text((x + SYMBOL + 8.0, y + 4.5), &series.name, TEXT_SIZE, style);
         }
@@ -183,6 +207,7 @@ mod tests {
         let line = |index: usize| Series {
             name: format!("line <{index}>"),
             points: [4.0, 16.0, 64.0, 1024.0].map(|n| (n, n * (index + 1) as f64)).to_vec(),
+            ..Series::default()
         };
         Chart {
             title: "Messages & entries".to_owned(),
@@ -206,6 +231,18 @@ mod tests {
         for n in [4, 16, 64, 1024] {
             assert_eq!(count(&picture, &format!(">{n}</text>")), 1, "tick {n}");
         }
+    }
+
+    #[test]
+    fn what_is_uncertain_has_bars_and_what_is_computed_has_no_markers() {
+        let mut chart = sample(2);
+        chart.series[0].intervals = vec![(3.0, 5.0), (16.0, 16.0), (-1.0, 90.0), (900.0, 1200.0)];
+        chart.series[1].is_formula = true;
+        let picture = chart_column(&[chart]);
+        // One has no width, and one no place on a logarithmic axis.
+        assert_eq!(count(&picture, r#"class="interval""#), 2);
+        assert_eq!(count(&picture, r#"class="marker""#), 4 + 1);
+        assert_eq!(count(&picture, r#"class="series""#), 2);
     }
 
     #[test]

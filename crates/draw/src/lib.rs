@@ -15,6 +15,7 @@
 //! let line = |name: &str, messages: fn(f64) -> f64| Series {
 //!     name: name.to_owned(),
 //!     points: [4.0, 16.0, 64.0].map(|nodes| (nodes, messages(nodes))).to_vec(),
+//!     ..Series::default()
 //! };
 //! let picture = chart_column(&[Chart {
 //!     title: "Messages per entry".to_owned(),

@@ -139,14 +139,15 @@ impl ChartPlan {
     ) -> Vec<Series> {
         let mut series: Vec<Series> = Vec::new();
         for row in self.rows(experiment) {
-            let (run, report) = (&experiment.runs[row], &results.rows[row].report);
+            let (run, measured) = (&experiment.runs[row], &results.rows[row]);
             for figure in y {
                 let label = figure.label();
                 let shown = (y.len() > 1 || self.series.is_empty()).then_some(label.as_str());
                 let line = named(&mut series, self.series_name(&run.coordinates, shown));
-                let point = (x.of(run, results, row), figure.of(&run.setup, report));
+                let point = (x.of(run, results, row), measured.estimate(figure, &run.setup));
                 if let (Some(x), Some(y)) = point {
-                    line.points.push((x, y));
+                    line.points.push((x, y.mean));
+                    line.intervals.push(y.interval());
                 }
             }
         }
@@ -168,7 +169,7 @@ impl ChartPlan {
             let mut points: Vec<(f64, f64)> = self.rows(experiment).filter_map(point).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             points.dedup();
-            Series { name: formula.name.to_string(), points }
+            Series { name: formula.name.to_string(), points, is_formula: true, ..Series::default() }
         };
         formulas.iter().map(line).collect()
     }
@@ -180,13 +181,14 @@ impl ChartPlan {
         let mut series = Vec::new();
         for row in self.rows(experiment) {
             let (run, measured) = (&experiment.runs[row], &results.rows[row]);
-            let end = Time((measured.report.time * TICKS_PER_UNIT as f64).round() as u64);
+            let end = Time((measured.reports[0].time * TICKS_PER_UNIT as f64).round() as u64);
             for (counted, line) in y.iter().zip(&measured.timelines[skip..]) {
                 let points = line.points(end);
                 // What an algorithm never sends is no line of its own.
                 if points.iter().any(|&(_, count)| count > 0.0) {
                     let shown = (y.len() > 1 || self.series.is_empty()).then_some(counted.label());
-                    series.push(Series { name: self.series_name(&run.coordinates, shown), points });
+                    let name = self.series_name(&run.coordinates, shown);
+                    series.push(Series { name, points, ..Series::default() });
                 }
             }
         }
@@ -204,7 +206,7 @@ impl ChartPlan {
         let mut categories: Vec<String> = Vec::new();
         let mut bars: Vec<Bars> = Vec::new();
         for row in self.rows(experiment) {
-            let (run, report) = (&experiment.runs[row], &results.rows[row].report);
+            let (run, measured) = (&experiment.runs[row], &results.rows[row]);
             let category = &run.coordinates[x];
             let at = categories.iter().position(|one| one == category).unwrap_or_else(|| {
                 categories.push(category.clone());
@@ -220,7 +222,7 @@ impl ChartPlan {
                 });
                 let values = &mut bars[place].values;
                 values.resize(values.len().max(at + 1), None);
-                values[at] = figure.of(&run.setup, report);
+                values[at] = measured.estimate(figure, &run.setup).map(|one| one.mean);
             }
         }
         BarChart {
@@ -256,7 +258,7 @@ impl X {
 
     fn of(&self, run: &Run, results: &Results, row: usize) -> Option<f64> {
         match self {
-            X::Figure(figure) => figure.of(&run.setup, &results.rows[row].report),
+            X::Figure(figure) => Some(results.rows[row].estimate(figure, &run.setup)?.mean),
             X::Dimension(at) => run.coordinates[*at].parse().ok(),
         }
     }
@@ -265,7 +267,7 @@ impl X {
 /// The line with this name, a new one if there is none.
 fn named(series: &mut Vec<Series>, name: String) -> &mut Series {
     let at = series.iter().position(|one| one.name == name).unwrap_or_else(|| {
-        series.push(Series { name, points: Vec::new() });
+        series.push(Series { name, ..Series::default() });
         series.len() - 1
     });
     &mut series[at]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{LabError, wrong};
+use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
 use crate::fields::Fields;
 use crate::figure::Figure;
@@ -25,13 +26,20 @@ pub enum Verdict {
     Holds,
     /// Not as claimed.
     Wrong,
+    /// The runs differ too much from seed to seed to tell.
+    Open,
 }
+
+/// As files say it.
+const VERDICTS: [(&str, Verdict); 3] =
+    [("holds", Verdict::Holds), ("wrong", Verdict::Wrong), ("open", Verdict::Open)];
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Verdict::Holds => "holds",
             Verdict::Wrong => "wrong",
+            Verdict::Open => "open",
         })
     }
 }
@@ -133,10 +141,9 @@ impl Claim {
             Relation::Is | Relation::Between => EQUAL,
             Relation::AtLeast | Relation::AtMost => 0.0,
         });
-        let verdicts = [("holds", Verdict::Holds), ("wrong", Verdict::Wrong)];
-        let verdict = fields.choice("verdict", &verdicts)?;
+        let verdict = fields.choice("verdict", &VERDICTS)?;
         let verdict =
-            verdict.ok_or_else(|| wrong(fields.place("verdict"), "say holds or wrong"))?;
+            verdict.ok_or_else(|| wrong(fields.place("verdict"), "say holds, wrong or open"))?;
         let why = fields.needed("why")?;
         // Where runs are compared with others, the figure is one of those too.
         let is_meant = |run: &&Run| of.is_some() || selection.contains(&run.coordinates);
@@ -167,8 +174,7 @@ impl Claim {
             rows.iter().map(|&row| self.compare(experiment, results, row)).collect();
         let found = match compared.iter().all(Option::is_some) && !rows.is_empty() {
             false => None,
-            true if compared.iter().flatten().all(|one| one.agrees) => Some(Verdict::Holds),
-            true => Some(Verdict::Wrong),
+            true => Some(verdict(compared.iter().flatten().map(|one| one.agrees))),
         };
         let measured = if rows.len() > FEW {
             summary(&compared)
@@ -183,9 +189,31 @@ impl Claim {
         Finding { claim: self, measured, found }
     }
 
+    /// Compares with each seed, and lets all of them decide together.
     fn compare(&self, experiment: &Experiment, results: &Results, row: usize) -> Option<Compared> {
+        let seeds = 0..results.rows[row].reports.len();
+        let each = seeds.map(|seed| self.compare_one(experiment, results, row, seed));
+        let each = each.collect::<Option<Vec<One>>>()?;
+        let mean =
+            |of: &dyn Fn(&One) -> f64| Estimate::of(&each.iter().map(of).collect::<Vec<_>>());
+        let bounds = (0..self.bounds.len()).map(|at| Some(mean(&|one| one.bounds[at])?.mean));
+        Some(Compared {
+            measured: mean(&|one| one.measured)?,
+            claimed: self.relation.words(&bounds.collect::<Option<Vec<f64>>>()?),
+            agrees: mean(&|one| one.room)?.is_positive(),
+        })
+    }
+
+    /// With one seed, which is the same for the runs that are compared with each other.
+    fn compare_one(
+        &self,
+        experiment: &Experiment,
+        results: &Results,
+        row: usize,
+        seed: usize,
+    ) -> Option<One> {
         let figure = |figure: &Figure, row: usize| {
-            figure.of(&experiment.runs[row].setup, &results.rows[row].report)
+            figure.of(&experiment.runs[row].setup, &results.rows[row].reports[seed])
         };
         let measured = figure(&self.figure, row)?;
         let unit = match &self.of {
@@ -204,33 +232,46 @@ impl Claim {
             })
         };
         let bounds = self.bounds.iter().map(bound).collect::<Option<Vec<f64>>>()?;
-        let claimed = self.relation.words(&bounds);
-        Some(Compared {
-            measured,
-            claimed,
-            agrees: self.relation.holds(measured, &bounds, self.within),
-        })
+        let room = self.relation.room(measured, &bounds, self.within);
+        Some(One { measured, bounds, room })
     }
 }
 
-/// A figure of one run beside what is claimed of it.
-struct Compared {
+/// A run holds what is claimed if all agree, and refutes it if one does not for certain.
+fn verdict(mut agrees: impl Iterator<Item = Option<bool>> + Clone) -> Verdict {
+    if agrees.clone().all(|one| one == Some(true)) {
+        return Verdict::Holds;
+    }
+    if agrees.any(|one| one == Some(false)) { Verdict::Wrong } else { Verdict::Open }
+}
+
+/// A figure of one run with one seed beside what is claimed of it.
+struct One {
     measured: f64,
+    bounds: Vec<f64>,
+    /// How far it is from being wrong; less than 0 where it is.
+    room: f64,
+}
+
+/// A figure of one run, over all seeds, beside what is claimed of it.
+struct Compared {
+    measured: Estimate,
     claimed: String,
-    agrees: bool,
+    /// Whether it is as claimed; nothing where the seeds do not decide it.
+    agrees: Option<bool>,
 }
 
 impl Compared {
     fn words(&self) -> String {
-        format!("{} ({})", short(self.measured), self.claimed)
+        format!("{} ({})", self.measured, self.claimed)
     }
 }
 
 fn summary(compared: &[Option<Compared>]) -> String {
-    let figures = || compared.iter().flatten().map(|one| one.measured);
+    let figures = || compared.iter().flatten().map(|one| one.measured.mean);
     let least = figures().fold(f64::INFINITY, f64::min);
     let most = figures().fold(f64::NEG_INFINITY, f64::max);
-    let agree = compared.iter().flatten().filter(|one| one.agrees).count();
+    let agree = compared.iter().flatten().filter(|one| one.agrees == Some(true)).count();
     format!("{} to {}, as claimed in {agree} of {} runs", short(least), short(most), compared.len())
 }
 
@@ -274,17 +315,19 @@ impl Bound {
 }
 
 impl Relation {
-    fn holds(self, measured: f64, bounds: &[f64], within: f64) -> bool {
+    /// How far a figure is from the border of what is claimed: 0 or more where it is as claimed.
+    fn room(self, measured: f64, bounds: &[f64], within: f64) -> f64 {
         let close =
-            |bound: f64| (measured - bound).abs() <= within * bound.abs().max(measured.abs());
+            |bound: f64| within * bound.abs().max(measured.abs()) - (measured - bound).abs();
         match (self, bounds) {
             (Relation::Is | Relation::About, [bound]) => close(*bound),
-            (Relation::AtLeast, [bound]) => measured >= *bound || close(*bound),
-            (Relation::AtMost, [bound]) => measured <= *bound || close(*bound),
+            (Relation::AtLeast, [bound]) => (measured - bound).max(close(*bound)),
+            (Relation::AtMost, [bound]) => (bound - measured).max(close(*bound)),
             (Relation::Between, [least, most]) => {
-                (*least..=*most).contains(&measured) || close(*least) || close(*most)
+                let inside = (measured - least).min(most - measured);
+                inside.max(close(*least)).max(close(*most))
             }
-            _ => false,
+            _ => f64::NEG_INFINITY,
         }
     }
 
@@ -305,16 +348,25 @@ mod tests {
 
     #[test]
     fn relations_hold_within_their_tolerance() {
-        assert!(
-            Relation::Is.holds(97.0, &[100.0], 0.05) && !Relation::Is.holds(94.0, &[100.0], 0.05)
-        );
-        assert!(
-            Relation::AtMost.holds(1.0, &[1.0], 0.0) && !Relation::AtMost.holds(1.01, &[1.0], 0.0)
-        );
-        assert!(
-            Relation::AtLeast.holds(2.0, &[1.0], 0.0) && !Relation::AtLeast.holds(0.9, &[1.0], 0.0)
-        );
-        assert!(Relation::Between.holds(1.5, &[1.0, 2.0], 0.0));
-        assert!(!Relation::Between.holds(2.5, &[1.0, 2.0], 0.1));
+        let holds = |relation: Relation, measured, bounds: &[f64], within| {
+            relation.room(measured, bounds, within) >= 0.0
+        };
+        assert!(holds(Relation::Is, 97.0, &[100.0], 0.05));
+        assert!(!holds(Relation::Is, 94.0, &[100.0], 0.05));
+        assert!(holds(Relation::Is, 3.0, &[3.0], 0.0));
+        assert!(holds(Relation::AtMost, 1.0, &[1.0], 0.0));
+        assert!(!holds(Relation::AtMost, 1.01, &[1.0], 0.0));
+        assert!(holds(Relation::AtLeast, 2.0, &[1.0], 0.0));
+        assert!(!holds(Relation::AtLeast, 0.9, &[1.0], 0.0));
+        assert!(holds(Relation::Between, 1.5, &[1.0, 2.0], 0.0));
+        assert!(!holds(Relation::Between, 2.5, &[1.0, 2.0], 0.1));
+    }
+
+    #[test]
+    fn a_verdict_needs_all_runs_to_hold_and_one_to_be_wrong() {
+        let of = |agrees: &[Option<bool>]| verdict(agrees.iter().copied());
+        assert_eq!(of(&[Some(true), Some(true)]), Verdict::Holds);
+        assert_eq!(of(&[Some(true), None, Some(false)]), Verdict::Wrong);
+        assert_eq!(of(&[Some(true), None]), Verdict::Open);
     }
 }

@@ -1,7 +1,7 @@
 //! An experiment: what its file says, and the runs that it describes.
 
 use catraca_draw::check_nodes;
-use catraca_sim::{EXPERIMENT, Scenario, Setup};
+use catraca_sim::{EXPERIMENT, Scenario, ScenarioError, Setup};
 
 use crate::chart::ChartPlan;
 use crate::claim::Claim;
@@ -29,6 +29,8 @@ pub struct Experiment {
     pub unit: Option<String>,
     /// What is varied, the outermost first.
     pub dimensions: Vec<Dimension>,
+    /// Every run is made with so many seeds, from its own on.
+    pub seeds: u32,
     /// The runs: the full cross product of what is varied.
     pub runs: Vec<Run>,
     /// The columns of the table, after those of what is varied.
@@ -80,6 +82,7 @@ impl Experiment {
             Some(table) => Dimension::read_all(&fields.place("vary"), table)?,
             None => Vec::new(),
         };
+        let seeds = seeds(&mut fields)?;
         let runs = runs(&base, breaks.as_deref(), &dimensions, open)?;
         let columns = columns(&mut fields, &runs)?;
         let diagram = fields.truth("diagram")?;
@@ -113,6 +116,7 @@ impl Experiment {
             question,
             unit,
             dimensions,
+            seeds,
             runs,
             columns,
             diagram,
@@ -135,9 +139,31 @@ impl Experiment {
     pub fn command(&self) -> String {
         format!("catraca experiment {}", self.name)
     }
+
+    /// What ± means, in words.
+    pub fn about_seeds(&self) -> String {
+        let seeds = self.seeds;
+        format!("Means of {seeds} seeds, ± half the width of Student's interval of 95 %.")
+    }
+
+    /// The seeds of a run, in words.
+    pub(crate) fn seeds_in_words(&self, row: usize) -> String {
+        match (self.runs[row].setup.seed, self.seeds) {
+            (first, 1) => format!("seed {first}"),
+            (first, count) => format!("seeds {first} to {}", first + u64::from(count) - 1),
+        }
+    }
 }
 
 impl Run {
+    /// The same run with another seed: the first is its own.
+    pub(crate) fn repeated(&self, repeat: u32) -> Result<Setup, ScenarioError> {
+        let mut scenario = self.scenario.clone();
+        let seed = self.setup.seed.wrapping_add(repeat.into());
+        scenario.set("run.seed", vec![seed.to_string()])?;
+        scenario.setup()
+    }
+
     /// Says something else about the run.
     pub fn say(&mut self, path: &str, value: impl ToString) -> Result<(), LabError> {
         self.scenario.set(path, vec![value.to_string()])?;
@@ -159,6 +185,19 @@ fn runs(
         Ok(Run { coordinates, scenario, setup, breaks })
     };
     described.into_iter().map(run).collect()
+}
+
+/// How many seeds an experiment has that does not say it.
+const SEEDS: u32 = 5;
+/// The most seeds of an experiment.
+pub const MOST_SEEDS: u32 = 1000;
+
+fn seeds(fields: &mut Fields<'_>) -> Result<u32, LabError> {
+    let Some(number) = fields.number("seeds")? else { return Ok(SEEDS) };
+    match number {
+        1.0.. if number <= MOST_SEEDS.into() && number.fract() == 0.0 => Ok(number as u32),
+        _ => Err(wrong(fields.place("seeds"), format!("must be a number from 1 to {MOST_SEEDS}"))),
+    }
 }
 
 fn columns(fields: &mut Fields<'_>, runs: &[Run]) -> Result<Vec<Column>, LabError> {

@@ -41,6 +41,7 @@ fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
     let count = |is_question, verdict| {
         of_kind(is_question).filter(|finding| finding.found == Some(verdict)).count()
     };
+    let open = count(false, Verdict::Open) + count(true, Verdict::Open);
     let contradicted = findings.iter().filter(|finding| !finding.agrees()).count();
     let mut text = format!(
         "<p>{} experiments. Of {} claims of the papers, {} hold and {} are wrong.",
@@ -56,6 +57,9 @@ fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
             text,
             " Of {questions} questions of our own, runs answer {yes} with yes and {no} with no."
         );
+    }
+    if open > 0 {
+        let _ = write!(text, " {open} are open: runs differ too much from seed to seed.");
     }
     if contradicted > 0 {
         let _ = write!(
@@ -102,6 +106,9 @@ fn section(
         escaped(&experiment.command()),
         escaped(&experiment.question)
     );
+    if experiment.seeds > 1 {
+        let _ = writeln!(html, "<p>{}</p>", escaped(&experiment.about_seeds()));
+    }
     if let Some(unit) = &experiment.unit {
         let _ = writeln!(html, "<p>A unit of time is {}.</p>", escaped(unit));
     }
@@ -194,7 +201,11 @@ fn findings(html: &mut String, findings: &[Finding<'_>]) {
 
 fn commands(html: &mut String, experiment: &Experiment) {
     let runs = experiment.runs.len();
-    let summary = if runs == 1 { "The run".to_string() } else { format!("The {runs} runs") };
+    let runs = if runs == 1 { "The run".to_string() } else { format!("The {runs} runs") };
+    let summary = match experiment.seeds {
+        1 => runs,
+        seeds => format!("{runs}, each with {seeds} seeds from its own on; with the first of them"),
+    };
     let _ = write!(
         html,
         "<details><summary>{summary}, as commands</summary>\n<div class=\"scroll\" \

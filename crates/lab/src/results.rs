@@ -4,11 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catraca_draw::{DiagramOptions, DrawError, Picture, space_time};
-use catraca_sim::{End, Hooks, Report, ScenarioError, TICKS_PER_UNIT, Time, run};
+use catraca_sim::{End, Hooks, Report, ScenarioError, Setup, TICKS_PER_UNIT, Time, run};
 use catraca_trace::{Event, Header, Origin, Trace};
 
 use crate::claim::Finding;
+use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
+use crate::figure::Figure;
 use crate::table::{Table, TableRow};
 use crate::timeline::Timeline;
 
@@ -25,12 +27,20 @@ pub struct Results {
 /// What one run has shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The figures.
-    pub report: Report,
+    /// The figures, one report a seed; the first is of the run as it is described.
+    pub reports: Vec<Report>,
     /// What the charts over time count: for each of those charts, in order, what it counts.
     pub(crate) timelines: Vec<Timeline>,
     /// Every step, where a diagram is wanted.
     pub(crate) trace: Option<Trace>,
+}
+
+impl Measured {
+    /// A figure over all seeds, if it has a value with each of them.
+    pub fn estimate(&self, figure: &Figure, setup: &Setup) -> Option<Estimate> {
+        let values = self.reports.iter().map(|report| figure.of(setup, report));
+        Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
+    }
 }
 
 /// A picture and the name of its file.
@@ -54,18 +64,22 @@ impl Experiment {
         done: impl Fn(&Run) + Sync,
     ) -> Result<Option<Results>, ScenarioError> {
         // The large ones first, so that no thread is left alone with one at the end.
-        let mut order: Vec<usize> = (0..self.runs.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(self.runs[at].setup.spec.nodes));
+        let rows = 0..self.runs.len();
+        let mut order: Vec<(usize, u32)> =
+            rows.flat_map(|row| (0..self.seeds).map(move |repeat| (row, repeat))).collect();
+        order.sort_by_key(|&(row, _)| std::cmp::Reverse(self.runs[row].setup.spec.nodes));
         let next = AtomicUsize::new(0);
-        let measured: Mutex<Vec<Option<Measured>>> = Mutex::new(vec![None; self.runs.len()]);
+        let nothing = vec![None; self.runs.len() * self.seeds as usize];
+        let measured: Mutex<Vec<Option<Measured>>> = Mutex::new(nothing);
         let worker = || {
-            while let Some(&at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(&(row, repeat)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let one = self.measure_one(&self.runs[at], stop)?;
+                let one = self.measure_one(&self.runs[row], repeat, stop)?;
+                let at = row * self.seeds as usize + repeat as usize;
                 measured.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[at] = Some(one);
-                done(&self.runs[at]);
+                done(&self.runs[row]);
             }
             Ok::<(), ScenarioError>(())
         };
@@ -81,19 +95,39 @@ impl Experiment {
             Ok::<(), ScenarioError>(())
         })?;
         let measured = measured.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let rows: Option<Vec<Measured>> = measured.into_iter().collect();
-        let whole =
-            |rows: &Vec<Measured>| rows.iter().all(|row| row.report.end != End::Interrupted);
-        Ok(rows.filter(whole).map(|rows| Results { rows }))
+        let single: Option<Vec<Measured>> = measured.into_iter().collect();
+        let is_whole = |row: &Measured| row.reports.iter().all(|one| one.end != End::Interrupted);
+        let single = single.filter(|single| single.iter().all(is_whole));
+        Ok(single.map(|single| Results { rows: self.gathered(single) }))
     }
 
-    /// The run is observed only if something is made of it, because that costs time.
-    fn measure_one(&self, described: &Run, stop: &AtomicBool) -> Result<Measured, ScenarioError> {
-        let setup = &described.setup;
+    /// The measurements of all seeds of a run as one.
+    fn gathered(&self, single: Vec<Measured>) -> Vec<Measured> {
+        let mut rows: Vec<Measured> = Vec::new();
+        for (at, one) in single.into_iter().enumerate() {
+            match rows.last_mut().filter(|_| at % self.seeds as usize > 0) {
+                Some(row) => row.reports.extend(one.reports),
+                None => rows.push(one),
+            }
+        }
+        rows
+    }
+
+    /// A run with one of its seeds. Only the first is observed, and only if something is made of that,
+    /// because it costs time.
+    fn measure_one(
+        &self,
+        described: &Run,
+        repeat: u32,
+        stop: &AtomicBool,
+    ) -> Result<Measured, ScenarioError> {
+        let setup = &described.repeated(repeat)?;
+        let is_first = repeat == 0;
         let header = || Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
-        let mut trace = self.diagram.then(|| Trace { header: header(), events: Vec::new() });
-        let mut timelines: Vec<Timeline> =
-            self.charts.iter().flat_map(|chart| chart.timelines()).collect();
+        let is_drawn = self.diagram && is_first;
+        let mut trace = is_drawn.then(|| Trace { header: header(), events: Vec::new() });
+        let charts = self.charts.iter().filter(|_| is_first);
+        let mut timelines: Vec<Timeline> = charts.flat_map(|chart| chart.timelines()).collect();
         let is_observed = trace.is_some() || !timelines.is_empty();
         let mut observer = |event: &Event| {
             timelines.iter_mut().for_each(|line| line.event(event));
@@ -109,21 +143,18 @@ impl Experiment {
         if let Some(trace) = &mut trace {
             trace.header.violation = report.violation.as_ref().map(|broken| broken.what.clone());
         }
-        Ok(Measured { report, timelines, trace })
+        Ok(Measured { reports: vec![report], timelines, trace })
     }
 
     /// The table of figures.
     pub fn table(&self, results: &Results) -> Table {
         let row = |(run, measured): (&Run, &Measured)| TableRow {
             coordinates: run.coordinates.clone(),
-            figures: self
-                .columns
-                .iter()
-                .map(|column| column.of(&run.setup, &measured.report))
-                .collect(),
+            figures: self.columns.iter().map(|column| column.of(&run.setup, measured)).collect(),
         };
         Table {
             varied: self.dimensions.iter().map(|dimension| dimension.name.clone()).collect(),
+            seeds: (0..self.runs.len()).map(|row| self.seeds_in_words(row)).collect(),
             columns: self.columns.clone(),
             rows: self.runs.iter().zip(&results.rows).map(row).collect(),
         }
@@ -137,21 +168,10 @@ impl Experiment {
     /// What broke that was not to break, what was to break and did not, and which runs gave up,
     /// with the command that shows it.
     pub fn surprises(&self, results: &Results) -> Vec<String> {
-        let surprise = |(run, measured): (&Run, &Measured)| {
-            let broken = &measured.report.violation;
-            let expected = run.breaks.as_deref();
-            let found = broken.as_ref().map(|broken| broken.invariant);
-            let what = match (expected, broken) {
-                _ if measured.report.end.gave_up().is_some() => {
-                    format!("gave up: {}", measured.report.end.gave_up().unwrap_or_default())
-                }
-                _ if expected == found => return None,
-                (_, Some(broken)) => format!("'{}' broke: {}", broken.invariant, broken.what),
-                (expected, None) => format!("'{}' did not break", expected.unwrap_or_default()),
-            };
-            Some(format!("{what}; see {}", run.scenario.command()))
-        };
-        self.runs.iter().zip(&results.rows).filter_map(surprise).collect()
+        let rows = self.runs.iter().zip(&results.rows);
+        let each =
+            rows.flat_map(|(run, row)| row.reports.iter().zip(0..).map(move |one| (run, one)));
+        each.filter_map(|(run, (report, repeat))| surprise(run, report, repeat)).collect()
     }
 
     /// The names of the files of the pictures, without drawing them.
@@ -194,4 +214,21 @@ impl Experiment {
         }
         Ok(drawn)
     }
+}
+
+/// What is not as expected of one run with one of its seeds.
+fn surprise(run: &Run, report: &Report, repeat: u32) -> Option<String> {
+    let broken = &report.violation;
+    let expected = run.breaks.as_deref();
+    let found = broken.as_ref().map(|broken| broken.invariant);
+    let what = match (expected, broken, report.end.gave_up()) {
+        (_, _, Some(why)) => format!("gave up: {why}"),
+        _ if expected == found => return None,
+        (_, Some(broken), _) => format!("'{}' broke: {}", broken.invariant, broken.what),
+        (expected, None, _) => format!("'{}' did not break", expected.unwrap_or_default()),
+    };
+    let scenario = run.scenario.clone();
+    let seed = run.setup.seed.wrapping_add(repeat.into());
+    let scenario = if repeat == 0 { scenario } else { scenario.with("run.seed", seed) };
+    Some(format!("{what}; see {}", scenario.command()))
 }

@@ -1,9 +1,11 @@
 //! The figures of an experiment as a table: of numbers, of words, as CSV.
 
-use catraca_sim::{Report, Setup};
+use catraca_sim::Setup;
 
+use crate::estimate::Estimate;
 use crate::figure::Figure;
 use crate::formula::Formula;
+use crate::results::Measured;
 
 /// A column after those of what is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +44,10 @@ impl Column {
         }
     }
 
-    pub(crate) fn of(&self, setup: &Setup, report: &Report) -> Option<f64> {
+    pub(crate) fn of(&self, setup: &Setup, measured: &Measured) -> Option<Estimate> {
         match self {
-            Column::Figure(figure) => figure.of(setup, report),
-            Column::Formula(formula) => Some(formula.of(setup.spec.nodes)),
+            Column::Figure(figure) => measured.estimate(figure, setup),
+            Column::Formula(formula) => Estimate::of(&[formula.of(setup.spec.nodes)]),
         }
     }
 }
@@ -55,6 +57,8 @@ impl Column {
 pub struct Table {
     /// The names of what was varied.
     pub varied: Vec<String>,
+    /// The seeds of each row, in words.
+    pub seeds: Vec<String>,
     /// The columns after them.
     pub columns: Vec<Column>,
     /// One row a run.
@@ -66,8 +70,8 @@ pub struct Table {
 pub struct TableRow {
     /// Its values of what was varied.
     pub coordinates: Vec<String>,
-    /// Its figures; nothing where there is none.
-    pub figures: Vec<Option<f64>>,
+    /// Its figures over all seeds; nothing where there is none.
+    pub figures: Vec<Option<Estimate>>,
 }
 
 impl Table {
@@ -80,14 +84,16 @@ impl Table {
     pub fn words(&self) -> Vec<Vec<String>> {
         let is_whole = |column: usize| {
             let mut figures = self.rows.iter().filter_map(|row| row.figures[column]);
-            figures.all(|figure| figure.fract() == 0.0 && figure.abs() < 1e15)
+            figures.all(|one| {
+                one.half_width == 0.0 && one.mean.fract() == 0.0 && one.mean.abs() < 1e15
+            })
         };
         let whole: Vec<bool> = (0..self.columns.len()).map(is_whole).collect();
         let words = |row: &TableRow| {
             let figures = row.figures.iter().zip(&whole).map(|(figure, &whole)| match figure {
                 None => "-".to_string(),
-                Some(figure) if whole => format!("{:.0}", figure + 0.0),
-                Some(figure) => short(*figure),
+                Some(figure) if whole => format!("{:.0}", figure.mean + 0.0),
+                Some(figure) => figure.to_string(),
             });
             row.coordinates.iter().cloned().chain(figures).collect()
         };
@@ -104,14 +110,28 @@ impl Table {
         row > 0 && outer(row) != outer(row - 1)
     }
 
-    /// As comma-separated values, with full precision.
+    /// As comma-separated values, with full precision: what was varied, the seeds, and for each column its
+    /// mean; for figures also half the width of the interval of 95 %, with the ending `.ci95`.
     pub fn csv(&self) -> String {
-        let names = self.varied.iter().cloned().chain(self.columns.iter().map(Column::name));
-        let mut text = line(names);
-        for row in &self.rows {
-            let plain = |figure: &Option<f64>| figure.map_or(String::new(), |one| one.to_string());
-            let figures = row.figures.iter().map(plain);
-            text.push_str(&line(row.coordinates.iter().cloned().chain(figures)));
+        let names = |column: &Column| match column {
+            Column::Figure(_) => vec![column.name(), format!("{}.ci95", column.name())],
+            Column::Formula(_) => vec![column.name()],
+        };
+        let heads = self.varied.iter().cloned().chain(["seeds".to_string()]);
+        let mut text = line(heads.chain(self.columns.iter().flat_map(names)));
+        for (row, seeds) in self.rows.iter().zip(&self.seeds) {
+            let cells = |(column, figure): (&Column, &Option<Estimate>)| {
+                let plain = |of: fn(&Estimate) -> f64| {
+                    figure.as_ref().map_or(String::new(), |one| of(one).to_string())
+                };
+                match column {
+                    Column::Figure(_) => vec![plain(|one| one.mean), plain(|one| one.half_width)],
+                    Column::Formula(_) => vec![plain(|one| one.mean)],
+                }
+            };
+            let figures = self.columns.iter().zip(&row.figures).flat_map(cells);
+            let words = row.coordinates.iter().chain([seeds]).cloned();
+            text.push_str(&line(words.chain(figures)));
         }
         text
     }
@@ -156,18 +176,21 @@ mod tests {
     #[test]
     fn a_column_of_whole_numbers_shows_no_decimals_and_csv_quotes_what_must_be() {
         let figure = |name| Column::Figure(Figure::parse("here", name).unwrap());
-        let row = |name: &str, figures: [Option<f64>; 2]| TableRow {
+        let row = |name: &str, figures: [f64; 2]| TableRow {
             coordinates: vec![name.to_string()],
-            figures: figures.to_vec(),
+            figures: figures.map(|figure| Estimate::of(&[figure])).to_vec(),
         };
         let table = Table {
             varied: vec!["way".to_string()],
+            seeds: vec!["seeds 1 to 5".to_string(), "seed 7".to_string()],
             columns: vec![figure("nodes"), figure("delay")],
-            rows: vec![row("a, b", [Some(4.0), Some(1.0)]), row("c", [Some(16.0), Some(0.5)])],
+            rows: vec![row("a, b", [4.0, 1.0]), row("c", [16.0, 0.5])],
         };
         assert_eq!(table.heads(), ["way", "nodes", "delay"]);
         assert_eq!(table.words(), [["a, b", "4", "1.00"], ["c", "16", "0.50"]]);
-        assert_eq!(table.csv(), "way,nodes,delay\n\"a, b\",4,1\nc,16,0.5\n");
+        let csv = "way,seeds,nodes,nodes.ci95,delay,delay.ci95\n\
+                   \"a, b\",seeds 1 to 5,4,0,1,0\nc,seed 7,16,0,0.5,0\n";
+        assert_eq!(table.csv(), csv);
         assert_eq!(table.columns[1].legend().unwrap(), "delay: synchronisation delay in T");
     }
 }

@@ -35,6 +35,7 @@ fn settled(experiment: &Experiment, finding: &Measured<'_>) -> Result<Finding> {
     let verdict = |found| match found {
         Found::Holds => Verdict::Holds,
         Found::Wrong => Verdict::Wrong,
+        Found::Open => Verdict::Open,
     };
     let found = finding.found.with_context(|| format!("no figure decides '{}'", claim.says))?;
     let settled = settle(&claim.says, verdict(claim.verdict), verdict(found), &finding.measured)?;

@@ -11,6 +11,8 @@ pub(super) struct Tally {
     wrong: usize,
     yes: usize,
     no: usize,
+    /// Claims and questions that runs do not decide.
+    open: usize,
 }
 
 impl Tally {
@@ -31,6 +33,7 @@ impl Tally {
             (false, Verdict::Wrong) => &mut self.wrong,
             (true, Verdict::Holds) => &mut self.yes,
             (true, Verdict::Wrong) => &mut self.no,
+            (_, Verdict::Open) => &mut self.open,
         };
         *place += count;
     }
@@ -38,14 +41,18 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { hold, wrong, yes, no } = self;
+        let Tally { hold, wrong, yes, no, open } = self;
         write!(
             f,
             "Of {} claims of the papers, {hold} hold and {wrong} are wrong. Of {} questions of our \
              own, runs answer {yes} with yes and {no} with no.",
             hold + wrong,
             yes + no
-        )
+        )?;
+        match open {
+            0 => Ok(()),
+            _ => write!(f, " {open} more are open: runs differ too much from seed to seed."),
+        }
     }
 }
 
@@ -68,11 +75,14 @@ mod tests {
         tally.count(&finding(false, Verdict::Wrong));
         tally.count(&finding(true, Verdict::Wrong));
         tally.count(&finding(true, Verdict::Holds));
+        assert!(!tally.to_string().contains("open"));
+        tally.count(&finding(true, Verdict::Open));
         tally.count_text("| 2 | a | holds | b |\n| 2 | c | **wrong** | it holds |\n");
         assert_eq!(
             tally.to_string(),
             "Of 3 claims of the papers, 1 hold and 2 are wrong. Of 2 questions of our own, runs \
-             answer 1 with yes and 1 with no."
+             answer 1 with yes and 1 with no. 1 more are open: runs differ too much from seed to \
+             seed."
         );
     }
 }

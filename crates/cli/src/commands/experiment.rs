@@ -6,7 +6,9 @@ mod words;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use catraca_lab::{Drawn, Experiment, LabError, Results, all, find, names, page, read_file};
+use catraca_lab::{
+    Drawn, Experiment, LabError, MOST_SEEDS, Results, all, find, names, page, read_file,
+};
 use catraca_sim::read_text;
 
 use crate::failure::Failure;
@@ -34,6 +36,9 @@ pub(crate) struct Arguments {
     /// Writes tables (.csv) and pictures (.svg) into this folder; for 'all' a page (report.html) too.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Makes every run with so many seeds, from its own on, instead of as many as its file says.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SEEDS)))]
+    seeds: Option<u32>,
 }
 
 /// What came of an experiment.
@@ -47,7 +52,10 @@ impl Arguments {
                 Some(_) => Err(Failure::input("'list' writes no files; leave out --out")),
             };
         }
-        let experiments = self.experiments()?;
+        let mut experiments = self.experiments()?;
+        if let Some(seeds) = self.seeds {
+            experiments.iter_mut().for_each(|experiment| experiment.seeds = seeds);
+        }
         let mut folder = match &self.out {
             None => None,
             Some(path) => {
@@ -120,7 +128,7 @@ fn wrong(error: LabError, file: Option<&Path>) -> Failure {
 }
 
 fn measure(experiment: &Experiment) -> Result<Results, Failure> {
-    let bar = progress::bar(experiment.runs.len() as u64, "runs");
+    let bar = progress::bar(experiment.runs.len() as u64 * u64::from(experiment.seeds), "runs");
     bar.set_message(experiment.name.clone());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let results = experiment

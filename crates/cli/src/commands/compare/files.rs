@@ -122,7 +122,7 @@ fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<S
     for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
         let index = series.iter().position(|one| one.name == spec.algorithm).unwrap_or_else(|| {
-            series.push(Series { name: spec.algorithm.clone(), points: Vec::new() });
+            series.push(Series { name: spec.algorithm.clone(), ..Series::default() });
             series.len() - 1
         });
         if let Some(value) = figure(&row.report) {

@@ -159,6 +159,7 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
             points: thinned(&report.labels)
                 .map(|point| (point.0 as f64, of(&point) as f64))
                 .collect(),
+            ..Series::default()
         };
         [
             line(report.algorithm.clone(), |point| point.1),
