@@ -7,9 +7,11 @@ use crate::shell::{self, run, run_with, succeeds};
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
 /// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what shows manual
 /// pages; a terminal for `catraca top`; what makes the user of a service; what runs the client for Python, and
-/// lock libraries; and Redis, to compare with.
+/// lock libraries; Redis, to compare with; and a browser with its driver, for pages.
 const PACKAGES: &[&str] = &[
     "adduser",
+    "chromium",
+    "chromium-driver",
     "etcd-client",
     "etcd-server",
     "fonts-dejavu-core",

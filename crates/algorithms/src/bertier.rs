@@ -30,7 +30,7 @@ mod tests;
 
 use alloc::boxed::Box;
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, NodeId, Phase, Snapshot, Start};
+use catraca_core::{Algorithm, Claim, Effects, Fence, NodeId, Phase, Snapshot, Start, Variables};
 
 use crate::mutants::{self, Mutation};
 use crate::registry::{Channels, Entry, Family, Load, Range, Registered, Theory};
@@ -335,6 +335,23 @@ impl Algorithm for Bertier {
             }
         }
         Ok(())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.node("owner", self.owner);
+        out.node("next", self.next);
+        out.node("remote", self.remote);
+        out.flag("gone", self.gone);
+        out.flag("token", self.token.is_some());
+        out.number("nb_preempt", self.token.as_ref().map_or(0, |token| token.nb_preempt));
+        out.number("fence", self.token.as_ref().map_or(0, |token| token.fence.0));
+        if let Some(proxy) = &self.proxy {
+            out.part("proxy", |out| {
+                out.node("owner", proxy.last);
+                out.node("remote_owner", proxy.remote_owner);
+            });
+        }
     }
 }
 

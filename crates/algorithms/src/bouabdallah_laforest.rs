@@ -27,9 +27,13 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use catraca_core::{Algorithm, Claim, Effects, Fence, NodeId, Phase, ResourceId, Snapshot, Start};
+use catraca_core::{
+    Algorithm, Claim, Effects, Fence, NodeId, Phase, ResourceId, Snapshot, Start, Variables,
+};
 
 use crate::mutants::{self, Mutation};
 use crate::naimi_trehel::{check_pointers, messages_at_low_load};
@@ -298,6 +302,27 @@ impl Algorithm for BouabdallahLaforest {
             _ => return Err("there is not exactly one control token"),
         }
         check_pointers(group.nodes, |node| node.last, requests)
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        let pairs = |pairs: &BTreeMap<ResourceId, NodeId>| {
+            let pairs = pairs.iter().map(|(resource, node)| format!("{resource}: {node}"));
+            pairs.collect::<Vec<String>>().join(", ")
+        };
+        let present: Vec<String> = self.present.iter().map(ToString::to_string).collect();
+        out.phase(self.phase);
+        out.node("Parent", self.last);
+        out.node("next", self.next);
+        out.text("tokens_present", present.join(", "));
+        out.text("claim", self.claim.to_string());
+        out.flag("locked", self.locked);
+        out.set("awaited", self.awaited.iter().copied());
+        out.number("missing", self.missing);
+        out.text("(i, Q)", pairs(&self.questions));
+        out.flag("control token", self.control.is_some());
+        let control = self.control.as_deref();
+        out.text("B", control.map_or(String::new(), |control| pairs(&control.last)));
+        out.number("fence", self.fence.0);
     }
 }
 

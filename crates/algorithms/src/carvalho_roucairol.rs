@@ -21,7 +21,7 @@
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Snapshot,
-    Stamp, Start,
+    Stamp, Start, Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -198,6 +198,14 @@ impl Algorithm for CarvalhoRoucairol {
             }
         }
         Ok(())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("requested", self.requested);
+        out.set("A", self.authorised.iter());
+        out.set("Reply_Deferred", self.deferred.iter());
     }
 }
 

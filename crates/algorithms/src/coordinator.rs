@@ -15,7 +15,9 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use catraca_core::{Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Start, Variables,
+};
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +170,15 @@ impl Algorithm for Coordinator {
             Msg::Request => self.on_ask(config, from, out),
             Msg::Grant(fence) => self.on_grant(fence, out),
             Msg::Release => self.on_left(from, out),
+        }
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        if let Some(state) = &self.state {
+            out.node("holder", state.holder);
+            out.queue("queue", state.queue.iter().copied());
+            out.number("last", state.last.0);
         }
     }
 }

@@ -17,7 +17,7 @@ use core::str::FromStr;
 use core::time::Duration;
 
 use alloc::string::{String, ToString};
-use catraca_core::{Effects, NodeId, NodeSet, TimerTag};
+use catraca_core::{Effects, NodeId, NodeSet, TimerTag, Variables};
 use catraca_topology::Hypercube;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -233,6 +233,12 @@ impl HiAdsd {
         for node in others.filter(|&node| !self.suspects.contains(node)) {
             out.send(node, Msg::News(crashed).into());
         }
+    }
+
+    /// What this part knows.
+    pub fn variables(&self, out: &mut Variables) {
+        out.set("suspects", self.suspects.iter());
+        out.queue("testing", self.testing.iter().copied().flatten());
     }
 }
 

@@ -21,6 +21,7 @@ use alloc::collections::VecDeque;
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
+    Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,15 @@ impl Algorithm for Lamport {
             Msg::Release(_) => self.dequeue(from, out),
         }
         self.enter_if_first(config, out);
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("requested", self.requested);
+        out.stamps("RQ", self.queue.iter().copied());
+        out.set("heard", self.heard.iter());
+        out.number("awaited", self.awaited);
     }
 }
 

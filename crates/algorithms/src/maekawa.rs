@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, Fence, LogicalClock, Message, NodeId, NodeSet, Phase,
-    Snapshot, Stamp, Start,
+    Snapshot, Stamp, Start, Variables,
 };
 use catraca_topology::Quorums;
 use serde::{Deserialize, Serialize};
@@ -282,6 +282,19 @@ impl Algorithm for Maekawa {
             }
         }
         Ok(())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("requested", self.requested);
+        out.set("granted", self.granted.iter());
+        out.set("failed", self.failed.iter());
+        out.set("inquired", self.inquired.iter());
+        out.stamps("locked", self.locked);
+        // Kept with the best one last; shown as the paper's queue, the best one first.
+        out.stamps("waiting", self.waiting.iter().rev().copied());
+        out.number("fence", self.fence.0);
     }
 }
 

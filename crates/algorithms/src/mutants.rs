@@ -19,7 +19,9 @@ pub(crate) mod suzuki_kasami;
 
 use core::fmt;
 
-use catraca_core::{Algorithm, Claim, Effects, NodeId, NodeSet, Snapshot, Start, TimerTag};
+use catraca_core::{
+    Algorithm, Claim, Effects, NodeId, NodeSet, Snapshot, Start, TimerTag, Variables,
+};
 
 use crate::Spec;
 
@@ -232,6 +234,10 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
 
     fn points_to(&self) -> Option<NodeId> {
         self.0.points_to()
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        self.0.variables(out);
     }
 
     // The algorithm's own invariant is left out: a mutant has to be caught by what it does to the

@@ -14,7 +14,7 @@
 //! `next` is S0's next.
 
 use catraca_core::{
-    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Snapshot, Start,
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Phase, Snapshot, Start, Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -170,6 +170,14 @@ impl Algorithm for NaimiTrehel {
         let is_request = |message: &Msg| matches!(message, Msg::Request(_));
         let travelling = group.in_flight.iter().filter(|sent| is_request(&sent.message)).count();
         check_pointers(group.nodes, |node| node.last, travelling)
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.node("last", self.last);
+        out.node("next", self.next);
+        out.flag("token", self.token);
+        out.number("fence", self.fence.0);
     }
 }
 

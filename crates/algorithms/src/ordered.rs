@@ -4,15 +4,21 @@
 //! other in ascending order, so no circle of waiting can close: no deadlock. It is the textbook's
 //! remedy, and what the algorithms made for sets are compared with. Named `ordered:NAME`.
 
+use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effect, Effects, Fence, Input, Message, NodeId, ResourceId, Start,
+    Variables,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ASKS_TWICE;
+
+/// Of how many instances people are shown the variables.
+const SHOWN: usize = 8;
 
 /// A message of one instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,6 +185,15 @@ impl<A: Algorithm> Algorithm for Ordered<A> {
         if self.step(config, resource, Input::Message { from, message }, out) {
             self.held += 1;
             self.go_on(config, out);
+        }
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.text("claim", self.claim.to_string());
+        out.number("held", self.held);
+        // Of a million instances nobody looks at more than the first few.
+        for (resource, instance) in self.instances.iter().enumerate().take(SHOWN) {
+            out.part(&format!("{resource}"), |out| instance.node.variables(out));
         }
     }
 }

@@ -15,7 +15,9 @@
 //! waits in the queue until the token comes, so FIFO is not needed (S2 8.1 assumes it). Variables:
 //! `holder`, `using`, `asked` and `request_q` are the original's; `request_q` is S2's RQ.
 
-use catraca_core::{Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Snapshot, Start};
+use catraca_core::{
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, Snapshot, Start, Variables,
+};
 use catraca_topology::Tree;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -194,6 +196,14 @@ impl Algorithm for Raymond {
             }
         }
         Ok(())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.node("HOLDER", self.holder);
+        out.flag("USING", self.using);
+        out.queue("REQUEST_Q", self.request_q.iter().copied());
+        out.flag("ASKED", self.asked);
+        out.number("fence", self.fence.0);
     }
 }
 

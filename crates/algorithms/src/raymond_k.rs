@@ -17,6 +17,7 @@
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, Phase, Stamp, Start,
+    Variables,
 };
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -176,6 +177,15 @@ impl Algorithm for RaymondK {
             Msg::Request(time) => self.on_ask(from, time, out),
             Msg::Reply(count) => self.on_reply(config, from, count, out),
         }
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("last", self.requested);
+        out.number("perm_count", self.perm_count);
+        out.per_node("reply_count", self.reply_count.iter().copied());
+        out.per_node("defer_count", self.defer_count.iter().copied());
     }
 }
 

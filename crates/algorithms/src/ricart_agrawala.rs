@@ -14,6 +14,7 @@
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
+    Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -142,6 +143,14 @@ impl Algorithm for RicartAgrawala {
             Msg::Request(time) => self.on_ask(from, time, out),
             Msg::Reply => self.on_reply(config, out),
         }
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("Our_Sequence_Number", self.requested);
+        out.number("Outstanding_Reply_Count", self.awaited);
+        out.set("Reply_Deferred", self.deferred.iter());
     }
 }
 

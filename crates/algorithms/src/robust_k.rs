@@ -25,7 +25,7 @@ use core::time::Duration;
 
 use catraca_core::{
     Algorithm, Bounds, Claim, Effects, LogicalClock, Message, NodeId, NodeSet, Phase, Stamp, Start,
-    TimerTag,
+    TimerTag, Variables,
 };
 use catraca_topology::Hypercube;
 use serde::{Deserialize, Serialize};
@@ -332,6 +332,17 @@ impl Algorithm for RobustK {
 
     fn suspects(&self) -> Option<&NodeSet> {
         Some(self.detector.suspects())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.number("clock", self.clock.now());
+        out.number("last", self.requested);
+        out.number("perm_count", self.perm_count);
+        out.per_node("reply_count", self.reply_count.iter().copied());
+        out.per_node("defer_count", self.defer_count.iter().copied());
+        out.part("sta", |out| self.sta.variables(out));
+        out.part("hi-adsd", |out| self.detector.variables(out));
     }
 }
 

@@ -23,11 +23,12 @@
 //! to the next node, in T. The token carries the fence. Variables are those of S2; `Site` is its R, E, H and N.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use catraca_core::{
-    Algorithm, Bounds, Claim, Effects, Envelope, Fence, Message, NodeId, Snapshot, Start,
+    Algorithm, Bounds, Claim, Effects, Envelope, Fence, Message, NodeId, Snapshot, Start, Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,18 @@ pub(crate) enum Site {
     Holding,
     /// N: none of these.
     Neither,
+}
+
+impl Site {
+    /// As S2 writes it.
+    fn letter(self) -> char {
+        match self {
+            Site::Requesting => 'R',
+            Site::Executing => 'E',
+            Site::Holding => 'H',
+            Site::Neither => 'N',
+        }
+    }
 }
 
 /// The token. There is one, and it is moved from node to node.
@@ -270,6 +283,17 @@ impl Algorithm for Singhal {
             }
         }
         Ok(())
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        let letters = |sites: &[Site]| sites.iter().map(|site| site.letter()).collect::<String>();
+        out.text("SV", letters(&self.sv));
+        out.per_node("SN", self.sn.iter().copied());
+        out.flag("token", self.token.is_some());
+        let token = self.token.as_deref();
+        out.text("TSV", token.map_or(String::new(), |token| letters(&token.tsv)));
+        out.per_node("TSN", token.into_iter().flat_map(|token| token.tsn.iter().copied()));
+        out.number("fence", token.map_or(0, |token| token.fence.0));
     }
 }
 

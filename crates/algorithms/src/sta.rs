@@ -20,7 +20,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use catraca_core::{Bounds, Effects, NodeId, NodeSet, TimerTag};
+use catraca_core::{Bounds, Effects, NodeId, NodeSet, TimerTag, Variables};
 use catraca_topology::Hypercube;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -255,6 +255,14 @@ impl Sta {
                 out.cancel_timer(ACKS);
             }
         }
+    }
+
+    /// What this part knows, by the names of the paper.
+    pub fn variables(&self, out: &mut Variables) {
+        out.per_node("last_msg", self.last.iter().map(|last| last.time));
+        out.number("active", self.active.unwrap_or(0));
+        out.set("acked", self.acked.iter());
+        out.per_node("req_queue", self.queue.iter().copied());
     }
 }
 

@@ -20,7 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use catraca_core::{
-    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, NodeSet, Phase, Start,
+    Algorithm, Bounds, Claim, Effects, Fence, Message, NodeId, NodeSet, Phase, Start, Variables,
 };
 use catraca_topology::Members;
 use serde::{Deserialize, Serialize};
@@ -192,6 +192,16 @@ impl Algorithm for SuzukiKasami {
 
     fn holds_token(&self) -> bool {
         self.token.is_some()
+    }
+
+    fn variables(&self, out: &mut Variables) {
+        out.phase(self.phase);
+        out.per_node("R", self.rn.iter().copied());
+        out.flag("token", self.token.is_some());
+        let token = self.token.as_deref();
+        out.per_node("L", token.into_iter().flat_map(|token| token.ln.iter().copied()));
+        out.queue("Q", token.into_iter().flat_map(|token| token.queue.iter().copied()));
+        out.number("fence", token.map_or(0, |token| token.fence.0));
     }
 }
 

@@ -9,6 +9,7 @@ mod manager;
 mod nodes;
 mod open_files;
 mod output;
+mod player;
 mod progress;
 mod screen;
 mod service;

@@ -121,6 +121,9 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("output.tree-at", &["--algorithm", "raymond", "--tree-diagram", "at.svg"], "-1", "2.5"),
     ("output.from", &["--diagram", "run.svg"], "x", "0"),
     ("output.to", &["--diagram", "run.svg"], "x", "9"),
+    ("output.html", &[], "missing/run.html", "run.html"),
+    ("output.html-from", &["--html", "run.html"], "x", "0"),
+    ("output.html-to", &["--html", "run.html"], "x", "9"),
     ("output.json", &[], "missing/run.json", "run.json"),
 ];
 

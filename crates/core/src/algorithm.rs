@@ -6,7 +6,7 @@ use core::hash::Hash;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Bounds, Claim, Effects, Input, NodeId, NodeSet, Start, TimerTag};
+use crate::{Bounds, Claim, Effects, Input, NodeId, NodeSet, Start, TimerTag, Variables};
 
 /// What the nodes of one algorithm say to each other.
 pub trait Message:
@@ -134,6 +134,9 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     fn points_to(&self) -> Option<NodeId> {
         None
     }
+
+    /// What this node knows, by the names of the paper. For whoever shows states to people.
+    fn variables(&self, _out: &mut Variables) {}
 
     /// An invariant over the whole group that holds between any two steps, beyond those that every
     /// algorithm shares. The checker evaluates it in every state. The error names what is broken.

@@ -69,6 +69,7 @@ mod input;
 mod node_set;
 pub mod property;
 mod start;
+mod variables;
 
 pub use algorithm::{Algorithm, Envelope, Message, Snapshot};
 pub use bounds::Bounds;
@@ -79,3 +80,4 @@ pub use id::{Fence, NodeId, TimerTag};
 pub use input::{Input, Phase};
 pub use node_set::{NodeSet, NodeSetError};
 pub use start::Start;
+pub use variables::{Value, Variable, Variables};

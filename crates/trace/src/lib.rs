@@ -27,6 +27,7 @@
 //! ```
 
 mod file;
+mod follow;
 mod instant;
 mod monitor;
 mod record;
@@ -35,6 +36,7 @@ mod syntax;
 mod words;
 
 pub use file::{Header, Origin, Trace, TraceError, VERSION, Writer};
+pub use follow::{Observer, follow};
 pub use instant::{Instant, instant_at, pointers_at};
 pub use record::{Event, Outcome, Payload, Recorder, SendId, Step};
 pub use replay::{Difference, Replay, replay};

@@ -11,11 +11,13 @@ use catraca_algorithms::Spec;
 use catraca_algorithms::registry::ENTRIES;
 use catraca_check::{Limits, Options, Progress, Report, Verdict, Violation, check};
 use catraca_draw::{DiagramOptions, check_nodes, space_time};
+use catraca_player::Window;
 
 use self::group::Group;
 use self::members::Members;
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
+use crate::player::PendingPage;
 use crate::table::{Align, Table, bytes, grouped};
 use crate::{Outcome, interrupt, progress, value};
 
@@ -30,7 +32,8 @@ Examples:
   catraca check raymond-k --k 2 --crashes 1 --requests 1
   catraca check naimi-trehel --members 2 --clients 2 --next-view without:1
   catraca check naimi-trehel --members 3 --askers 2 --fault pause:1
-  catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg";
+  catraca check lamport --nodes 2 --mutant no-tie-break --diagram broken.svg
+  catraca check maekawa --nodes 4 --requests 1 --mutant no-displaced-failed --html why.html";
 
 /// Explores every interleaving of a small group and says whether anything can go wrong.
 #[derive(clap::Args)]
@@ -68,6 +71,9 @@ pub(crate) struct Arguments {
     /// Draws the trace of a violation, .svg or .png.
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
+    /// Writes a page that plays the trace of a violation step by step, and opens there.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -95,6 +101,9 @@ impl Arguments {
             }
         }
         let diagram = self.diagram.as_deref().map(PendingPicture::create).transpose()?;
+        let nodes = specs.iter().map(|spec| spec.nodes).max().unwrap_or(0);
+        let page = |path| PendingPage::create(path, nodes, Window::default());
+        let page = self.html.as_deref().map(page).transpose()?;
         let mut out = Stdout::lock();
         let mut table = table();
         let mut worst = Worst::default();
@@ -108,7 +117,7 @@ impl Arguments {
         for line in table.lines() {
             writeln!(out, "{line}")?;
         }
-        self.conclude(worst, trace, diagram, &mut out)
+        self.conclude(worst, trace, (diagram, page), &mut out)
     }
 
     fn options(&self, spec: &Spec) -> Result<Options, Failure> {
@@ -142,6 +151,7 @@ impl Arguments {
             ("crashes", self.crashes > 0),
             ("trace", self.trace.is_some()),
             ("diagram", self.diagram.is_some()),
+            ("html", self.html.is_some()),
         ];
         let given = nodes_only.iter().find_map(|&(flag, is_given)| is_given.then_some(flag));
         if let Some(flag) = given.or_else(|| self.group.of_nodes()) {
@@ -174,7 +184,7 @@ impl Arguments {
         &self,
         worst: Worst,
         trace: Option<PendingFile>,
-        diagram: Option<PendingPicture>,
+        pictures: (Option<PendingPicture>, Option<PendingPage>),
         out: &mut impl Write,
     ) -> Outcome {
         if worst.interrupted {
@@ -185,7 +195,7 @@ impl Arguments {
             let path =
                 self.trace.clone().unwrap_or_else(|| format!("{}.trace", name(&spec)).into());
             let trace = trace.map_or_else(|| PendingFile::create(&path), Ok)?;
-            explain(&violation, (trace, &path), diagram, out)?;
+            explain(&violation, (trace, &path), pictures, out)?;
             return Err(Failure::Violation);
         }
         match worst.gave_up {
@@ -314,7 +324,7 @@ fn row(spec: &Spec, options: &Options, report: &Report) -> Vec<String> {
 fn explain(
     violation: &Violation,
     (mut file, path): (PendingFile, &Path),
-    diagram: Option<PendingPicture>,
+    (diagram, page): (Option<PendingPicture>, Option<PendingPage>),
     out: &mut impl Write,
 ) -> Outcome {
     writeln!(out, "The shortest way there:")?;
@@ -332,6 +342,9 @@ fn explain(
         let picture = space_time(&violation.trace, &DiagramOptions::default())
             .map_err(|error| Failure::input(format!("the trace {error}")))?;
         file.finish(&picture)?;
+    }
+    if let Some(page) = page {
+        page.finish(&violation.trace, "the trace")?;
     }
     Ok(())
 }

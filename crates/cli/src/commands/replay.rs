@@ -5,12 +5,14 @@ use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use catraca_draw::{DiagramOptions, space_time};
+use catraca_player::Window;
 use catraca_sim::Time;
 use catraca_trace::{Origin, Replay, Trace, TraceError, replay};
 
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::{PendingPicture, Stdout, reason};
+use crate::player::PendingPage;
 use crate::table::counted;
 use crate::trees::Trees;
 
@@ -19,6 +21,7 @@ Examples:
   catraca replay run.trace
   catraca replay run.trace --words
   catraca replay run.trace --diagram run.svg --from 10 --to 20
+  catraca replay run.trace --html run.html
   catraca replay run.trace --tree-diagram tree.svg --tree-at 1 --tree-at 2.5";
 
 /// Runs a trace again on fresh nodes and says where it differs.
@@ -43,6 +46,15 @@ pub(crate) struct Arguments {
     /// times.
     #[arg(long, value_name = "TIME", requires = "tree_diagram", allow_negative_numbers = true)]
     tree_at: Vec<String>,
+    /// Writes a page that plays the run step by step.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The page shows only from this time (for a checker's trace: this step) on.
+    #[arg(long, value_name = "TIME", requires = "html", allow_negative_numbers = true)]
+    html_from: Option<String>,
+    /// The page shows only up to this time (or step).
+    #[arg(long, value_name = "TIME", requires = "html", allow_negative_numbers = true)]
+    html_to: Option<String>,
     /// Prints every step in words.
     #[arg(long)]
     words: bool,
@@ -52,11 +64,11 @@ impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         let trace = read(&self.trace)?;
         let replayed = replay(&trace).map_err(|error| of_file(&self.trace, error))?;
+        let ticks = |flag: &str, text: &Option<String>| {
+            text.as_deref().map(|text| ticks(&trace, flag, text)).transpose()
+        };
         if let Some(path) = &self.diagram {
             let file = PendingPicture::create(path)?;
-            let ticks = |flag: &str, text: &Option<String>| {
-                text.as_deref().map(|text| ticks(&trace, flag, text)).transpose()
-            };
             let (from, to) = (ticks("--from", &self.from)?, ticks("--to", &self.to)?);
             let options = DiagramOptions { from, to, ..DiagramOptions::default() };
             let picture = space_time(&trace, &options)
@@ -64,9 +76,15 @@ impl Arguments {
             file.finish(&picture)?;
         }
         if let Some(path) = &self.tree_diagram {
-            let instants = self.tree_at.iter().map(|text| ticks(&trace, "--tree-at", text));
+            let instants = self.tree_at.iter().map(|text| self::ticks(&trace, "--tree-at", text));
             let trees = Trees::create(path, instants.collect::<Result<_, _>>()?)?;
             trees.finish(&trace, &format!("'{}'", self.trace.display()))?;
+        }
+        if let Some(path) = &self.html {
+            let from = ticks("--html-from", &self.html_from)?.unwrap_or(0);
+            let to = ticks("--html-to", &self.html_to)?.unwrap_or(u64::MAX);
+            let page = PendingPage::create(path, trace.header.spec.nodes, Window { from, to })?;
+            page.finish(&trace, &format!("'{}'", self.trace.display()))?;
         }
         let mut out = Stdout::lock();
         if self.words {

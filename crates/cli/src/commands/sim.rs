@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_draw::{DiagramOptions, check_instants, check_nodes, is_visible, space_time};
+use catraca_player::{MOST_STEPS, PlayerError, Window};
 use catraca_sim::{
     Digest, End, Hooks, Key, Report, Scenario, ScenarioError, Setup, TICKS_PER_UNIT, Time,
     Violation, read_text, run,
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flags::{Choice, Said};
 use crate::output::{PendingFile, PendingPicture, Stdout};
+use crate::player::{PendingPage, refused};
 use crate::trees::Trees;
 use crate::{Outcome, interrupt, progress};
 
@@ -29,6 +31,7 @@ Examples:
   catraca sim --algorithm lamport --nodes 5
   catraca sim --algorithm raymond --nodes 7 --tree star --entries 20 --diagram run.svg
   catraca sim run.toml --seed 2 --trace run.trace
+  catraca sim --algorithm raymond --nodes 7 --entries 20 --html run.html
   catraca sim --algorithm naimi-trehel --nodes 6 --tree-diagram tree.svg --tree-at 0 --tree-at 2.5
   catraca sim --algorithm raymond --clusters 4x8 --lan 1 --wan 50 --arrivals serial --locality 0.9
   catraca sim --members 3 --clients 8 --algorithm raymond --fault 'pause 1 from 5 to 20'
@@ -74,6 +77,7 @@ impl Arguments {
             trace: path("output.trace").map(|path| begin_trace(path, &setup)).transpose()?,
             diagram: path("output.diagram").map(|path| diagram(path, &setup)).transpose()?,
             trees: self.trees(&scenario, setup.spec.nodes)?,
+            page: self.page(&scenario, setup.spec.nodes)?,
             window,
             digest: self.self_check.then(Digest::default),
             ..Recording::of(&setup)
@@ -122,17 +126,36 @@ impl Arguments {
 
     /// The part of the run that is drawn.
     fn window(&self, scenario: &Scenario) -> Result<DiagramOptions, Failure> {
-        let wrong = |key, what| self.at_fault(ScenarioError::Value { key, what });
-        let ticks = |key| match scenario.value(key).map(str::parse::<Time>) {
-            None => Ok(None),
-            Some(_) if scenario.value("output.diagram").is_none() => {
-                Err(wrong(key, "says which part is drawn; say where with --diagram".to_string()))
-            }
-            Some(Ok(time)) => Ok(Some(time.0)),
-            Some(Err(error)) => Err(wrong(key, error.to_string())),
-        };
+        let ticks = |key| self.end_of_part(scenario, key, ("output.diagram", "drawn", "--diagram"));
         let (from, to) = (ticks("output.from")?, ticks("output.to")?);
         Ok(DiagramOptions { from, to, ..DiagramOptions::default() })
+    }
+
+    /// Where the part that `whole` shows begins or ends, if the scenario says so.
+    fn end_of_part(
+        &self,
+        scenario: &Scenario,
+        key: &'static str,
+        (whole, shown, flag): (&str, &str, &str),
+    ) -> Result<Option<u64>, Failure> {
+        let wrong = |what| self.at_fault(ScenarioError::Value { key, what });
+        match scenario.value(key).map(str::parse::<Time>) {
+            None => Ok(None),
+            Some(_) if scenario.value(whole).is_none() => {
+                Err(wrong(format!("says which part is {shown}; say where with {flag}")))
+            }
+            Some(Ok(time)) => Ok(Some(time.0)),
+            Some(Err(error)) => Err(wrong(error.to_string())),
+        }
+    }
+
+    /// The page that plays the run, if it is wanted.
+    fn page(&self, scenario: &Scenario, nodes: u32) -> Result<Option<PendingPage>, Failure> {
+        let ticks = |key| self.end_of_part(scenario, key, ("output.html", "on the page", "--html"));
+        let (from, to) = (ticks("output.html-from")?, ticks("output.html-to")?);
+        let window = Window { from: from.unwrap_or(0), to: to.unwrap_or(u64::MAX) };
+        let path = scenario.value("output.html").map(Path::new);
+        path.map(|path| PendingPage::create(path, nodes, window)).transpose()
     }
 
     /// The picture of who points to whom, if it is wanted.
@@ -188,6 +211,9 @@ struct Recording {
     trace: Option<Writer<PendingFile>>,
     diagram: Option<PendingPicture>,
     trees: Option<Trees>,
+    page: Option<PendingPage>,
+    /// How many events are on the page so far.
+    on_page: usize,
     /// The part of the run that the diagram shows.
     window: DiagramOptions,
     /// How many steps are in it so far.
@@ -223,6 +249,8 @@ impl Recording {
             trace: None,
             diagram: None,
             trees: None,
+            page: None,
+            on_page: 0,
             window: DiagramOptions::default(),
             shown: 0,
             drawn: Trace { header: header(setup), events: Vec::new() },
@@ -233,12 +261,12 @@ impl Recording {
     }
 
     fn draws(&self) -> bool {
-        self.diagram.is_some() || self.trees.is_some()
+        self.diagram.is_some() || self.trees.is_some() || self.page.is_some()
     }
 
     /// Whether there is more in the window than can be drawn.
     fn is_too_long(&self) -> bool {
-        self.shown > self.window.max_events
+        self.shown > self.window.max_events || self.on_page > MOST_STEPS
     }
 
     fn event(&mut self, event: &Event) {
@@ -252,6 +280,8 @@ impl Recording {
             let shows = (from.unwrap_or(0)..=to.unwrap_or(u64::MAX)).contains(&event.at());
             self.shown += usize::from(shows);
         }
+        let is_on_page = self.page.as_ref().is_some_and(|page| page.shows(event.at()));
+        self.on_page += usize::from(is_on_page);
         if self.draws() {
             self.is_cut = self.drawn.events.len() >= MOST_EVENTS;
             if !self.is_cut {
@@ -281,6 +311,9 @@ impl Recording {
         spinner.set_message(format!("running {}", setup.spec.algorithm));
         let report = run(setup, Hooks { observer, stop: Some(stop) })?;
         spinner.finish_and_clear();
+        if self.on_page > MOST_STEPS {
+            return Err(refused("the run", &PlayerError::TooLong));
+        }
         if self.is_too_long() {
             return Err(Failure::input(format!(
                 "the run has more than the {} steps that can be drawn legibly; choose a window with \
@@ -305,6 +338,17 @@ impl Recording {
             let picture = space_time(&drawn, &self.window)
                 .map_err(|error| Failure::input(format!("the run {error}")))?;
             file.finish(&picture)?;
+        }
+        if let Some(page) = self.page {
+            // The events of a run come in the order of time, so nothing of the part is missing unless it
+            // begins or goes on behind the last one that was kept.
+            if self.is_cut && page.shows(drawn.events.last().map_or(0, Event::at)) {
+                return Err(Failure::input(format!(
+                    "--html-to: there are more than {MOST_EVENTS} events before this instant; choose \
+                     an earlier one"
+                )));
+            }
+            page.finish(&drawn, "the run")?;
         }
         if let Some(trees) = self.trees {
             if self.is_cut && drawn.events.last().is_some_and(|last| last.at() <= trees.last()) {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
+pub(crate) mod browser;
 pub(crate) mod git;
 pub(crate) mod service;
 pub(crate) mod web;

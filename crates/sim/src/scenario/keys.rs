@@ -240,6 +240,9 @@ pub const KEYS: &[Key] = &[
     ),
     one("output.from", "from", "TIME", "Draws only from this time on"),
     one("output.to", "to", "TIME", "Draws only up to this time"),
+    one("output.html", "html", "FILE", "Writes a page that plays the run step by step"),
+    one("output.html-from", "html-from", "TIME", "The page shows only from this time on"),
+    one("output.html-to", "html-to", "TIME", "The page shows only up to this time"),
     one("output.json", "json", "FILE", "Writes the figures as JSON"),
 ];
 

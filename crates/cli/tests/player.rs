@@ -1,0 +1,166 @@
+//! The page that plays a run: `--html` of sim, check and replay, in a real browser.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod support;
+
+use support::Folder;
+use support::browser::{Browser, keys};
+
+const STEP: &str = "return Number(document.body.dataset.step)";
+
+/// A folder with `run.html` in it, a short run.
+fn played() -> Folder {
+    let folder = Folder::new();
+    let flags = ["--algorithm", "naimi-trehel", "--nodes", "4", "--entries", "6"];
+    folder.run(&[&["sim", "--html", "run.html"], &flags[..]].concat()).quietly(0);
+    folder
+}
+
+/// A folder with `why.html` in it, a counterexample.
+fn broken() -> Folder {
+    let folder = Folder::new();
+    let flags = ["--nodes", "2", "--mutant", "no-tie-break", "--html", "why.html"];
+    let ran = folder.run(&[&["check", "lamport"], &flags[..]].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), ""), "{}", ran.stdout);
+    folder
+}
+
+#[test]
+fn a_run_is_stepped_by_keyboard_without_a_word_on_the_console() {
+    let folder = played();
+    let browser = Browser::start();
+    browser.resize(1400, 900);
+    browser.open(&folder.path("run.html"));
+    assert_eq!(browser.run_script(STEP), 0);
+    browser.press(keys::RIGHT);
+    browser.press(keys::RIGHT);
+    assert_eq!(browser.run_script(STEP), 2);
+    browser.press(keys::LEFT);
+    assert_eq!(browser.run_script(STEP), 1);
+    let words = "return document.querySelector('#step .words').textContent";
+    assert!(browser.run_script(words).as_str().unwrap().starts_with("node "));
+    browser.press("n");
+    let inside = "return document.querySelectorAll('.node.inside').length";
+    assert_eq!(browser.run_script(inside), 1);
+    browser.press(keys::HOME);
+    assert_eq!(browser.run_script(STEP), 0);
+    browser.press(" ");
+    browser.wait_for("the run plays", "return Number(document.body.dataset.step) > 1");
+    browser.press(" ");
+    browser.press("?");
+    assert_eq!(browser.run_script("return document.querySelector('dialog').open"), true);
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+#[test]
+fn what_every_node_knows_is_the_same_forwards_and_back() {
+    let folder = played();
+    let browser = Browser::start();
+    browser.open(&folder.path("run.html"));
+    let known = "return document.getElementById('nodes').textContent";
+    browser.press(&keys::RIGHT.repeat(5));
+    let there = browser.run_script(known);
+    browser.press(keys::END);
+    assert_ne!(browser.run_script(known), there);
+    browser.press(keys::HOME);
+    browser.press(&keys::RIGHT.repeat(5));
+    assert_eq!(browser.run_script(known), there);
+}
+
+#[test]
+fn kinds_of_messages_are_hidden_and_a_request_is_followed() {
+    let folder = played();
+    let browser = Browser::start();
+    browser.open(&folder.path("run.html"));
+    browser.press(keys::END);
+    let drawn = "return document.querySelectorAll('.message').length";
+    let all = browser.run_script(drawn).as_u64().unwrap();
+    browser.click("#kinds input");
+    assert!(browser.run_script(drawn).as_u64().unwrap() < all);
+    browser.press(keys::HOME);
+    browser.press("nf");
+    let pressed = "return document.querySelectorAll('[aria-pressed=true]').length";
+    assert_eq!(browser.run_script(pressed), 1);
+    assert!(
+        browser.run_script("return document.querySelectorAll('.faint').length").as_u64() > Some(0)
+    );
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+#[test]
+fn a_counterexample_opens_at_its_violation_beside_what_should_have_happened() {
+    let folder = broken();
+    let browser = Browser::start();
+    browser.open(&folder.path("why.html"));
+    let last = folder.read("lamport-no-tie-break.trace").lines().count() - 1;
+    assert_eq!(browser.run_script(STEP), last);
+    let wrong = browser.run_script("return document.querySelector('.broken').textContent");
+    assert!(wrong.as_str().unwrap().contains("mutual exclusion"), "{wrong}");
+    let inside = "return document.querySelectorAll('.node.inside').length";
+    assert_eq!(browser.run_script(inside), 2);
+    let expected = browser.run_script("return document.getElementById('expected').innerText");
+    let expected = expected.as_str().unwrap();
+    assert!(expected.contains("does nothing") && expected.contains("enters with"), "{expected}");
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+#[test]
+fn pages_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
+    let (run, why) = (played(), broken());
+    let browser = Browser::start();
+    for (width, dark) in [(400, false), (400, true), (1400, false), (1400, true)] {
+        browser.resize(width, 900);
+        browser.dark(dark);
+        for page in [run.path("run.html"), why.path("why.html")] {
+            browser.open(&page);
+            browser.press("n");
+            let wide = browser.run_script("return document.documentElement.scrollWidth");
+            assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
+            let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
+            assert_eq!(back.as_str().unwrap().contains("rgb(21, 24, 28)"), dark, "{back}");
+            assert_eq!(browser.console_messages(), [""; 0]);
+            if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
+                let stem = page.file_stem().unwrap().to_str().unwrap();
+                let name = format!("{stem}-{width}-{}.png", if dark { "dark" } else { "light" });
+                browser.screenshot(&std::path::Path::new(&folder).join(name));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trace_is_played_in_part() {
+    let folder = Folder::new();
+    let flags =
+        ["--algorithm", "lamport", "--nodes", "3", "--entries", "5", "--trace", "run.trace"];
+    folder.run(&[&["sim"], &flags[..]].concat()).quietly(0);
+    folder.run(&["replay", "run.trace", "--html", "all.html"]).quietly(0);
+    let part = ["replay", "run.trace", "--html", "part.html", "--html-from", "1", "--html-to", "3"];
+    folder.run(&part).quietly(0);
+    assert!(folder.read("part.html").len() < folder.read("all.html").len());
+    let nothing = ["replay", "run.trace", "--html", "no.html", "--html-from", "500"];
+    folder.run(&nothing).refused(&["'run.trace' has no steps to show", "choose a wider part"]);
+    let alone = ["replay", "run.trace", "--html-from", "1"];
+    assert_eq!(folder.run(&alone).code, Some(2));
+    assert_eq!(folder.names(), ["all.html", "part.html", "run.trace"]);
+}
+
+#[test]
+fn what_cannot_be_played_is_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let sim = |flags: &str| {
+        let words: Vec<&str> = flags.split(' ').collect();
+        folder.run(&[&["sim", "--algorithm", "lamport", "--html"], &words[..]].concat())
+    };
+    sim("missing/run.html --nodes 3").refused(&["cannot write 'missing/run.html'"]);
+    sim("run.html --nodes 101").refused(&["101 nodes", "up to 100"]);
+    sim("run.html --nodes 10 --entries 100000").refused(&[
+        "more than the 20000 steps",
+        "--html-from TIME",
+        "--html-to TIME",
+    ]);
+    sim("run.html --nodes 10 --entries 2000 --html-from 5 --html-to 20").quietly(0);
+    assert_eq!(folder.names(), ["run.html"]);
+    let members = ["check", "naimi-trehel", "--members", "2", "--html", "why.html"];
+    folder.run(&members).refused(&["--html is for nodes"]);
+}

@@ -1,0 +1,10 @@
+//! A run as one page that needs nothing else: its steps, what every node knows after each of them, and,
+//! where the run is one of a mutant, what should have happened.
+//!
+//! [`record()`] runs a trace again and keeps what a page shows; [`page()`] makes the HTML file of it.
+
+mod page;
+mod record;
+
+pub use page::page;
+pub use record::{MOST_NODES, MOST_STEPS, PlayerError, Recording, Window, check_nodes, record};

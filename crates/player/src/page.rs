@@ -1,0 +1,124 @@
+//! The HTML file: style, data and script in one, so that it can be mailed and opened anywhere.
+
+use base64::Engine as _;
+use sha2::{Digest as _, Sha256};
+
+use crate::record::Recording;
+
+const STYLE: &str = include_str!("../assets/player.css");
+
+/// The script's modules, each after those that it imports from.
+const MODULES: &[&str] = &[
+    include_str!("../assets/run.js"),
+    include_str!("../assets/diagram.js"),
+    include_str!("../assets/nodes.js"),
+    include_str!("../assets/details.js"),
+    include_str!("../assets/controls.js"),
+    include_str!("../assets/player.js"),
+];
+
+/// The page that plays a run.
+pub fn page(run: &Recording) -> Result<String, serde_json::Error> {
+    let data = harmless(&serde_json::to_string(run)?);
+    let script = script();
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+        hash(&script),
+        hash(STYLE)
+    );
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Catraca: a run</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <noscript>This page shows a run step by step and needs JavaScript for it.</noscript>\n\
+         <script type=\"application/json\" id=\"run\">{data}</script>\n\
+         <script type=\"module\">{script}</script>\n</body>\n</html>\n"
+    ))
+}
+
+/// One module of all: within one file nothing can be imported, because nothing has an address.
+fn script() -> String {
+    let lines = MODULES.iter().flat_map(|module| module.lines());
+    let lines = lines.filter(|line| !line.starts_with("import "));
+    let lines: Vec<&str> = lines.map(|line| line.strip_prefix("export ").unwrap_or(line)).collect();
+    lines.join("\n")
+}
+
+/// What a content security policy calls an embedded script or style.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(digest))
+}
+
+/// JSON in which nothing can end the element that it is in. A `<` occurs only within strings.
+fn harmless(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_algorithms::Spec;
+    use catraca_core::{Claim, Fence, Input, NodeId};
+    use catraca_trace::{Event, Header, Origin, Outcome, Step, Trace};
+
+    use super::*;
+    use crate::{Window, record};
+
+    /// Node 0, which has the token, asks and enters.
+    fn one_entry() -> Recording {
+        let spec = Spec::new("naimi-trehel", 2);
+        let step = Step {
+            at: 0,
+            node: NodeId(0),
+            input: Input::Request(Claim::single()),
+            delivers: None,
+            outcomes: vec![Outcome::Granted(Fence(1))],
+        };
+        let header = Header::new(Origin::Check, spec, 1);
+        record(&Trace { header, events: vec![Event::Step(step)] }, Window::default()).unwrap()
+    }
+
+    #[test]
+    fn the_policy_names_the_script_and_the_style_that_the_page_has() {
+        let page = page(&one_entry()).unwrap();
+        let between = |begin: &str, end: &str| {
+            page.split_once(begin).unwrap().1.split_once(end).unwrap().0.to_string()
+        };
+        let script = between("<script type=\"module\">", "</script>");
+        let policy = between("Content-Security-Policy\" content=\"", "\"");
+        assert!(policy.contains(&format!("script-src '{}'", hash(&script))), "{policy}");
+        let style = hash(&between("<style>", "</style>"));
+        assert!(policy.contains(&format!("style-src '{style}'")), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+    }
+
+    #[test]
+    fn the_page_names_no_address_but_that_of_svg() {
+        let page = page(&one_entry()).unwrap().replace("http://www.w3.org/2000/svg", "");
+        assert!(!page.contains("http://") && !page.contains("https://"));
+    }
+
+    #[test]
+    fn no_text_of_a_run_can_end_its_element() {
+        assert_eq!(harmless("[\"</script>\"]"), "[\"\\u003c/script>\"]");
+        let back: Vec<String> = serde_json::from_str(&harmless("[\"</script>\"]")).unwrap();
+        assert_eq!(back, ["</script>"]);
+    }
+
+    #[test]
+    fn the_modules_make_one_script_without_imports_and_with_every_name_once() {
+        let script = script();
+        assert!(!script.contains("\nimport ") && !script.contains("\nexport "));
+        let mut names: Vec<&str> = script
+            .lines()
+            .filter_map(|line| line.strip_prefix("function ").or(line.strip_prefix("const ")))
+            .filter_map(|rest| rest.split(['(', ' ']).next())
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert!(all > 10 && names.len() == all, "{names:?}");
+    }
+}

@@ -1,0 +1,423 @@
+//! What a page shows of a run.
+
+use std::ops::ControlFlow;
+
+use catraca_algorithms::{Load, Range, Spec};
+use catraca_core::{Input, Value, Variables};
+use catraca_trace::{Event, Observer, Origin, Outcome, Step, Trace, TraceError, follow, replay};
+use serde::Serialize;
+
+/// The most steps that one page shows: about ten megabytes.
+pub const MOST_STEPS: usize = 20_000;
+
+/// The most nodes that one page shows.
+pub const MOST_NODES: u32 = 100;
+
+/// Why there is no page of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayerError {
+    /// Too many steps.
+    #[error(
+        "has more than the {MOST_STEPS} steps that a page shows; choose a part with --html-from TIME and --html-to TIME"
+    )]
+    TooLong,
+    /// Too many nodes.
+    #[error("has {0} nodes, and a page shows up to {MOST_NODES}; take fewer")]
+    TooManyNodes(u32),
+    /// Nothing to show.
+    #[error("has no steps to show; choose a wider part with --html-from and --html-to")]
+    Empty,
+    /// The trace cannot be run.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Refuses a group that no page can show, before anything runs.
+pub fn check_nodes(nodes: u32) -> Result<(), PlayerError> {
+    if nodes > MOST_NODES { Err(PlayerError::TooManyNodes(nodes)) } else { Ok(()) }
+}
+
+/// The part of a run that is shown, in ticks; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// From here on.
+    pub from: u64,
+    /// Up to here.
+    pub to: u64,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window { from: 0, to: u64::MAX }
+    }
+}
+
+impl Window {
+    /// Whether an event at this time is in it.
+    pub fn shows(&self, at: u64) -> bool {
+        (self.from..=self.to).contains(&at)
+    }
+}
+
+/// A run, as the page reads it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recording {
+    algorithm: String,
+    title: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mutant: Option<String>,
+    nodes: u32,
+    /// How many ticks are one unit of time, or none where `at` counts steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticks: Option<u64>,
+    theory: Theory,
+    header: Vec<String>,
+    /// How many events, messages and entries came before the first one shown.
+    before: Before,
+    /// By node, its variables before the first event shown.
+    start: Vec<Variables>,
+    events: Vec<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violation: Option<Violation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Expected>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Theory {
+    messages: &'static str,
+    delay: &'static str,
+    /// Messages per entry in this group at low and at high load, from and to.
+    low: (f64, f64),
+    high: (f64, f64),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Before {
+    events: usize,
+    messages: usize,
+    entries: usize,
+}
+
+/// One event of the page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Shown {
+    at: u64,
+    /// In words.
+    text: String,
+    /// What kind of event: start, request, release, message, timer, suspect, trust, crash or lost.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<u32>,
+    /// The message that arrives here, or is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sends: Vec<Sent>,
+    /// The fence of an entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granted: Option<u64>,
+    /// Which variables of the node are different now, by their place, and what they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<(usize, Value)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Sent {
+    id: u64,
+    to: u32,
+    kind: String,
+    text: String,
+}
+
+/// What a run must not show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Violation {
+    /// The event, by its place on the page.
+    event: usize,
+    what: String,
+}
+
+/// What the correct algorithm does with the same inputs, up to where it does something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Expected {
+    /// Where its effects differ, by the place on the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<usize>,
+    /// What it does there instead, in words.
+    text: String,
+    /// What it does there, effect by effect, and what the mutant does.
+    correct: Vec<String>,
+    broken: Vec<String>,
+    /// What its node knows after that step.
+    variables: Variables,
+    /// Where a node first knows something else, which is often earlier; the step has no other effect there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    knows: Option<(usize, Variables)>,
+}
+
+/// Runs the trace again and keeps what is in the window.
+pub fn record(trace: &Trace, window: Window) -> Result<Recording, PlayerError> {
+    let spec = &trace.header.spec;
+    check_nodes(spec.nodes)?;
+    let steps = trace.events.iter().filter(|event| window.shows(event.at())).count();
+    match steps {
+        0 => return Err(PlayerError::Empty),
+        steps if steps > MOST_STEPS => return Err(PlayerError::TooLong),
+        _ => {}
+    }
+    let mut keeper = Keeper::new(trace, window);
+    follow(trace, spec, &mut keeper)?;
+    let violation = violation(trace, &keeper)?;
+    let expected = expected(trace, &keeper)?;
+    let entry = spec.entry().map_err(TraceError::Spec)?;
+    Ok(Recording {
+        algorithm: spec.algorithm.clone(),
+        title: entry.title,
+        mutant: spec.mutant.clone(),
+        nodes: spec.nodes,
+        ticks: (trace.header.origin == Origin::Sim).then_some(trace.header.ticks_per_unit),
+        theory: theory(spec)?,
+        header: paragraphs(entry.header()),
+        before: keeper.before,
+        start: keeper.start,
+        events: keeper.events,
+        violation,
+        expected,
+    })
+}
+
+fn theory(spec: &Spec) -> Result<Theory, PlayerError> {
+    let entry = spec.entry().map_err(TraceError::Spec)?;
+    let ends = |Range { min, max }| (min, max);
+    let at = |load| spec.theory(load).map(|theory| ends(theory.messages)).map_err(TraceError::Spec);
+    Ok(Theory {
+        messages: entry.messages,
+        delay: entry.delay,
+        low: at(Load::Low)?,
+        high: at(Load::High)?,
+    })
+}
+
+/// Lines up to an empty one are one paragraph.
+fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<String> {
+    let mut paragraphs = vec![String::new()];
+    for line in lines {
+        match paragraphs.last_mut() {
+            Some(last) if last.is_empty() => last.push_str(line),
+            Some(last) if !line.is_empty() => {
+                last.push(' ');
+                last.push_str(line);
+            }
+            _ => paragraphs.push(String::new()),
+        }
+    }
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs
+}
+
+/// Keeps the window, and all steps for comparison with those of the correct algorithm.
+struct Keeper<'a> {
+    trace: &'a Trace,
+    window: Window,
+    before: Before,
+    start: Vec<Variables>,
+    now: Vec<Variables>,
+    events: Vec<Shown>,
+    /// Where the run is not what the trace says: by the place on the page.
+    differs: Option<usize>,
+    /// What the nodes knew after each step, where that will be compared.
+    known: Vec<Option<Variables>>,
+}
+
+impl<'a> Keeper<'a> {
+    fn new(trace: &'a Trace, window: Window) -> Self {
+        Keeper {
+            trace,
+            window,
+            before: Before::default(),
+            start: Vec::new(),
+            now: Vec::new(),
+            events: Vec::new(),
+            differs: None,
+            known: Vec::new(),
+        }
+    }
+
+    fn show(&mut self, shown: Shown) {
+        if self.window.shows(shown.at) {
+            self.events.push(shown);
+        } else if self.events.is_empty() {
+            self.before.events += 1;
+            self.before.messages += shown.sends.len();
+            self.before.entries += usize::from(shown.granted.is_some());
+            self.start.clone_from(&self.now);
+        }
+    }
+
+    /// The place on the page of an event of the trace, the nearest one if it is not shown.
+    fn place(&self, index: usize) -> usize {
+        index.saturating_sub(self.before.events).min(self.events.len().saturating_sub(1))
+    }
+
+    fn is_compared(&self) -> bool {
+        self.trace.header.spec.mutant.is_some()
+    }
+}
+
+impl Observer for Keeper<'_> {
+    fn begin(&mut self, nodes: Vec<Variables>) {
+        self.start.clone_from(&nodes);
+        self.now = nodes;
+    }
+
+    fn step(&mut self, index: usize, step: Step, knows: Variables) -> ControlFlow<()> {
+        let node = step.node.index();
+        let changes = changes(&self.now[node], &knows);
+        if self.is_compared() {
+            self.known.push(Some(knows.clone()));
+        }
+        self.now[node] = knows;
+        let is_same = matches!(&self.trace.events[index], Event::Step(said) if *said == step);
+        self.show(shown(&step, changes));
+        if is_same {
+            return ControlFlow::Continue(());
+        }
+        self.differs = Some(self.events.len().saturating_sub(1));
+        ControlFlow::Break(())
+    }
+
+    fn other(&mut self, _index: usize, event: &Event) {
+        self.known.push(None);
+        let (kind, node, message) = match event {
+            Event::Crash { node, .. } => ("crash", Some(node.0), None),
+            Event::Lost { id, .. } => ("lost", None, Some(id.0)),
+            Event::Step(_) => return,
+        };
+        let text = event.to_string();
+        self.show(Shown { at: event.at(), text, kind, node, message, ..Shown::default() });
+    }
+}
+
+/// A node whose variables are others than before, which no algorithm has, would be shown anew.
+fn changes(before: &Variables, after: &Variables) -> Vec<(usize, Value)> {
+    let before = before.as_slice();
+    let is_other = |&(place, value): &(usize, &Value)| {
+        before.get(place).is_none_or(|variable| variable.value != *value)
+    };
+    let values = after.as_slice().iter().map(|variable| &variable.value).enumerate();
+    values.filter(is_other).map(|(place, value)| (place, value.clone())).collect()
+}
+
+fn shown(step: &Step, changes: Vec<(usize, Value)>) -> Shown {
+    let kind = match &step.input {
+        Input::Start => "start",
+        Input::Request(_) => "request",
+        Input::Release => "release",
+        Input::Message { .. } => "message",
+        Input::Timer(_) => "timer",
+        Input::Suspect(_) => "suspect",
+        Input::Trust(_) => "trust",
+    };
+    let sends = step.outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Send { id, to, message } => {
+            let (kind, text) = (message.kind.clone(), message.to_string());
+            Some(Sent { id: id.0, to: to.0, kind, text })
+        }
+        _ => None,
+    });
+    let granted = step.outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Granted(fence) => Some(fence.0),
+        _ => None,
+    });
+    Shown {
+        at: step.at,
+        text: step.to_string(),
+        kind,
+        node: Some(step.node.0),
+        message: step.delivers.map(|id| id.0),
+        sends: sends.collect(),
+        granted,
+        changes,
+    }
+}
+
+/// The first thing that is wrong; what no single step shows is wrong at the end.
+fn violation(trace: &Trace, keeper: &Keeper<'_>) -> Result<Option<Violation>, PlayerError> {
+    if let Some(event) = keeper.differs {
+        let what = "the run differs from the trace here, and ends".to_string();
+        return Ok(Some(Violation { event, what }));
+    }
+    let seen = replay(trace)?.violations.into_iter().next();
+    let said = trace.header.violation.clone();
+    Ok(match (seen, said) {
+        (Some((number, seen)), said) => {
+            let what = said.map_or(seen.clone(), |said| format!("{said}: {seen}"));
+            Some(Violation { event: keeper.place(number - 1), what })
+        }
+        (None, Some(what)) => {
+            Some(Violation { event: keeper.place(trace.events.len().saturating_sub(1)), what })
+        }
+        (None, None) => None,
+    })
+}
+
+/// Gives the same inputs to the correct algorithm until it does something else.
+fn expected(trace: &Trace, keeper: &Keeper<'_>) -> Result<Option<Expected>, PlayerError> {
+    let mut spec = trace.header.spec.clone();
+    if spec.mutant.take().is_none() || keeper.differs.is_some() {
+        return Ok(None);
+    }
+    let mut comparer = Comparer { trace, keeper, knows: None, found: None };
+    follow(trace, &spec, &mut comparer)?;
+    let Comparer { knows, found, .. } = comparer;
+    Ok(match found {
+        Some(expected) => Some(Expected { knows, ..expected }),
+        None => knows.map(|knows| Expected {
+            event: None,
+            text: String::new(),
+            correct: Vec::new(),
+            broken: Vec::new(),
+            variables: Variables::new(),
+            knows: Some(knows),
+        }),
+    })
+}
+
+struct Comparer<'a> {
+    trace: &'a Trace,
+    keeper: &'a Keeper<'a>,
+    knows: Option<(usize, Variables)>,
+    found: Option<Expected>,
+}
+
+impl Observer for Comparer<'_> {
+    fn begin(&mut self, _nodes: Vec<Variables>) {}
+
+    fn step(&mut self, index: usize, step: Step, knows: Variables) -> ControlFlow<()> {
+        let place = self.keeper.place(index);
+        let broken = self.keeper.known.get(index).and_then(Option::as_ref);
+        if self.knows.is_none() && broken.is_some_and(|broken| *broken != knows) {
+            self.knows = Some((place, knows.clone()));
+        }
+        let Event::Step(said) = &self.trace.events[index] else { return ControlFlow::Continue(()) };
+        if said.outcomes == step.outcomes {
+            return ControlFlow::Continue(());
+        }
+        let words = |step: &Step| step.outcomes.iter().map(Outcome::to_string).collect();
+        self.found = Some(Expected {
+            event: Some(place),
+            text: step.to_string(),
+            correct: words(&step),
+            broken: words(said),
+            variables: knows,
+            knows: None,
+        });
+        ControlFlow::Break(())
+    }
+
+    fn other(&mut self, _index: usize, _event: &Event) {}
+}
+
+#[cfg(test)]
+mod tests;

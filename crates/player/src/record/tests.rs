@@ -1,0 +1,109 @@
+use catraca_core::{Claim, Fence, NodeId};
+use catraca_trace::{Header, Payload, SendId};
+use serde_json::json;
+
+use super::*;
+
+fn step(at: u64, node: u32, input: Input<Payload>, outcomes: Vec<Outcome>) -> Event {
+    let delivers = matches!(input, Input::Message { .. }).then_some(SendId(0));
+    Event::Step(Step { at, node: NodeId(node), input, delivers, outcomes })
+}
+
+fn payload(kind: &str, content: u64) -> Payload {
+    Payload { kind: kind.to_string(), body: json!({ kind: content }) }
+}
+
+/// Naimi-Trehel, the token at 0: node 1 asks and gets it.
+fn trace() -> Trace {
+    let send = |id, to, message| Outcome::Send { id: SendId(id), to: NodeId(to), message };
+    let mut token = step(
+        3,
+        1,
+        Input::Message { from: NodeId(0), message: payload("token", 0) },
+        vec![Outcome::Granted(Fence(1))],
+    );
+    if let Event::Step(step) = &mut token {
+        step.delivers = Some(SendId(1));
+    }
+    let events = vec![
+        step(1, 1, Input::Request(Claim::single()), vec![send(0, 0, payload("request", 1))]),
+        step(
+            2,
+            0,
+            Input::Message { from: NodeId(1), message: payload("request", 1) },
+            vec![send(1, 1, payload("token", 0))],
+        ),
+        token,
+    ];
+    Trace { header: Header::new(Origin::Check, Spec::new("naimi-trehel", 2), 1), events }
+}
+
+fn as_json(recording: &Recording) -> serde_json::Value {
+    serde_json::to_value(recording).unwrap()
+}
+
+#[test]
+fn only_what_changes_is_recorded() {
+    let run = as_json(&record(&trace(), Window::default()).unwrap());
+    let names: Vec<&str> =
+        run["start"][0].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["phase", "last", "next", "token", "fence"]);
+    assert_eq!(
+        run["events"][0]["changes"],
+        json!([[0, { "text": "waiting" }], [1, { "node": 1 }]])
+    );
+    assert_eq!(run["events"][1]["changes"], json!([[1, { "node": 1 }], [3, { "flag": false }]]));
+    assert_eq!(run["events"][2]["granted"], 1);
+    assert_eq!(run["events"][1]["sends"][0]["kind"], "token");
+    assert_eq!((&run["violation"], &run["expected"]), (&json!(null), &json!(null)));
+}
+
+#[test]
+fn a_window_begins_with_what_the_nodes_know_then() {
+    let run = as_json(&record(&trace(), Window { from: 2, to: 2 }).unwrap());
+    assert_eq!(run["events"].as_array().unwrap().len(), 1);
+    assert_eq!(run["before"], json!({ "events": 1, "messages": 1, "entries": 0 }));
+    assert_eq!(run["start"][1][0]["value"], json!({ "text": "waiting" }));
+}
+
+#[test]
+fn an_empty_part_and_a_large_group_are_refused() {
+    let error = record(&trace(), Window { from: 9, to: 10 }).unwrap_err().to_string();
+    assert!(error.contains("no steps to show"), "{error}");
+    let mut large = trace();
+    large.header.spec.nodes = MOST_NODES + 1;
+    let error = record(&large, Window::default()).unwrap_err().to_string();
+    assert!(error.contains("101 nodes"), "{error}");
+}
+
+#[test]
+fn a_run_with_too_many_steps_says_how_to_see_a_part() {
+    let mut long = trace();
+    let last = long.events.len() as u64 + 1;
+    long.events.extend((last..=MOST_STEPS as u64 + 1).map(|at| Event::Lost { at, id: SendId(9) }));
+    let error = record(&long, Window::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("more than the 20000 steps") && error.contains("--html-from"),
+        "{error}"
+    );
+    assert!(record(&long, Window { from: 0, to: MOST_STEPS as u64 }).is_ok());
+}
+
+#[test]
+fn a_run_that_is_not_what_its_trace_says_ends_where_it_differs() {
+    let mut changed = trace();
+    let Event::Step(step) = &mut changed.events[1] else { unreachable!() };
+    step.outcomes.clear();
+    let run = as_json(&record(&changed, Window::default()).unwrap());
+    assert_eq!(run["events"].as_array().unwrap().len(), 2);
+    assert_eq!(run["violation"]["event"], 1);
+}
+
+#[test]
+fn what_no_single_step_shows_is_marked_at_the_end() {
+    let mut waits = trace();
+    waits.events.truncate(1);
+    waits.header.violation = Some("nobody waits for ever".to_string());
+    let run = as_json(&record(&waits, Window::default()).unwrap());
+    assert_eq!(run["violation"], json!({ "event": 0, "what": "nobody waits for ever" }));
+}
