@@ -210,7 +210,15 @@ impl View {
     }
 
     /// A key was pressed.
-    pub(super) fn on_key(&mut self, key: KeyEvent) -> Option<Effect> {
+    ///
+    /// A terminal that is slow, or far away, sends Esc and the key after it in one piece, which reads as that
+    /// key with Alt. Nothing here is meant by Alt, so it is the two keys.
+    pub(super) fn on_key(&mut self, mut key: KeyEvent) -> Option<Effect> {
+        if key.modifiers.contains(KeyModifiers::ALT) {
+            key.modifiers.remove(KeyModifiers::ALT);
+            let effect = self.on_key(KeyCode::Esc.into());
+            return effect.or_else(|| self.on_key(key));
+        }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             match key.code {
                 KeyCode::Char('c') => return Some(Effect::Quit),

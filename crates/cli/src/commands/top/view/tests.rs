@@ -87,6 +87,17 @@ fn a_filter_is_asked_of_the_node_and_one_with_a_star_is_not() {
 }
 
 #[test]
+fn esc_and_a_key_that_come_in_one_piece_are_two_keys() {
+    let mut view = view(sample(vec![line("ci/a", 0, "ana"), line("db/b", 0, "eva")]));
+    press(&mut view, "?");
+    assert_eq!(view.on_key(KeyEvent::new(KeyCode::Char('/'), KeyModifiers::ALT)), None);
+    press(&mut view, "db\n");
+    assert_eq!((&view.page, names(&view)), (&Page::Overview, vec!["db/b"]));
+    let quits = view.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT));
+    assert_eq!(quits, Some(Effect::Quit));
+}
+
+#[test]
 fn a_long_list_is_seen_part_by_part() {
     let mut first = sample(vec![line("a", 0, "x"), line("b", 0, "x")]);
     first.locks.more = true;
