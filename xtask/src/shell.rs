@@ -44,5 +44,15 @@ fn prepared(command: &str, environment: &[(&str, &str)]) -> Command {
     let mut words = command.split_whitespace();
     let mut prepared = Command::new(words.next().unwrap_or_default());
     prepared.args(words).envs(environment.iter().copied()).current_dir(root());
+    told_by_cargo().for_each(|name| {
+        prepared.env_remove(name);
+    });
     prepared
+}
+
+/// What cargo tells a program of its own package. Build scripts look at that: if it went on to the cargo that
+/// is run here, that would compile anew what the one that runs this has compiled.
+fn told_by_cargo() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
 }
