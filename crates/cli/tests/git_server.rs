@@ -6,10 +6,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use support::Folder;
+use support::etcd::Etcd;
 use support::service::{Process, Service, addresses, wait_until};
 
 /// "ann:x", as a client sends it.
@@ -208,34 +208,6 @@ fn a_node_that_is_stopped_in_the_middle_of_a_set_leaves_all_of_it_or_nothing() {
         Some((201, _)) => assert_eq!(seen(), 202),
         // Whoever was not told that all are locked can ask.
         _ => assert!(matches!(seen(), 2 | 202)),
-    }
-}
-
-/// A server of etcd, which ends with its value.
-struct Etcd {
-    _process: Process,
-    url: String,
-}
-
-impl Etcd {
-    fn start(folder: &Folder) -> Self {
-        let [client, peer] = addresses(2).try_into().unwrap();
-        let mut command = Command::new("etcd");
-        command.args(["--name=m0", "--unsafe-no-fsync", "--log-level=error"]);
-        command.arg(format!("--data-dir={}", folder.path("etcd").display()));
-        for (flag, address) in [
-            ("--listen-client-urls", &client),
-            ("--advertise-client-urls", &client),
-            ("--listen-peer-urls", &peer),
-            ("--initial-advertise-peer-urls", &peer),
-            ("--initial-cluster", &peer),
-        ] {
-            let name = if flag == "--initial-cluster" { "m0=" } else { "" };
-            command.arg(format!("{flag}={name}http://{address}"));
-        }
-        let process = Process::start(command);
-        wait_until("etcd listens", || TcpStream::connect(&client).is_ok());
-        Etcd { _process: process, url: format!("etcd://{client}") }
     }
 }
 

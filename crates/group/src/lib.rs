@@ -60,7 +60,7 @@ pub use histogram::{Histogram, Times};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
-pub use lock::{Owner, Ticket};
+pub use lock::{MOST_WAITERS, Owner, Ticket};
 pub use member::{Input, WholeMember};
 pub use membership::{
     Beat, Cause, Directive, Entry, Lease, Leaving, Membership, Past, Roster, Run, Settings,

@@ -181,6 +181,10 @@ pub(crate) enum Admitted {
     Unasked,
 }
 
+/// So many clients of a member wait for one lock, and no more: those who hold up others are told so while there
+/// is still room for requests for other locks.
+pub const MOST_WAITERS: usize = 50_000;
+
 /// One lock at one member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lock {
@@ -259,6 +263,11 @@ impl Lock {
     /// Where the algorithm's state of this seat is.
     pub(crate) fn slot(&self, seat: usize) -> Option<Slot> {
         self.seats.get(seat).map(|seat| seat.slot)
+    }
+
+    /// Whether nobody else may wait here.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.waiting.len() >= MOST_WAITERS
     }
 
     /// Whether a client could be inside without waiting for another client of this member.

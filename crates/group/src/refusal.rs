@@ -101,6 +101,9 @@ pub enum Refusal {
     /// The member has as many requests as it may have.
     #[error("this node has too many requests at a time; try again later")]
     Busy,
+    /// As many clients of the member wait for the lock as may.
+    #[error("so many wait for '{0}' at this node that nobody else may; try again later")]
+    Crowded(String),
     /// A member has not taken messages for long.
     #[error("member '{0}' is too far behind to begin anything new; see the status")]
     Behind(String),
@@ -215,6 +218,7 @@ impl Refusal {
             Refusal::Full => "full",
             Refusal::TooManySessions => "too-many-sessions",
             Refusal::Busy => "busy",
+            Refusal::Crowded(_) => "crowded",
             Refusal::Behind(_) => "member-behind",
             Refusal::Silent(_) => "member-silent",
             Refusal::NotReady(_) => "not-ready",
@@ -265,6 +269,7 @@ impl Refusal {
             Refusal::Full
             | Refusal::TooManySessions
             | Refusal::Busy
+            | Refusal::Crowded(_)
             | Refusal::Behind(_)
             | Refusal::Silent(_)
             | Refusal::NotReady(_)
@@ -302,7 +307,7 @@ mod tests {
 
     use super::*;
 
-    fn all() -> [Refusal; 39] {
+    fn all() -> [Refusal; 40] {
         let name = || "a".to_string();
         let time = Duration::from_secs(1);
         [
@@ -324,6 +329,7 @@ mod tests {
             Refusal::Full,
             Refusal::TooManySessions,
             Refusal::Busy,
+            Refusal::Crowded(name()),
             Refusal::Behind(name()),
             Refusal::Silent(name()),
             Refusal::NotReady(name()),

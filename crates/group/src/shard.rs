@@ -216,6 +216,9 @@ impl Shard {
             return Err(Refusal::OtherPermits { name, permits, other });
         }
         let index = match self.find(key, hash) {
+            Some(index) if self.locks[index.0 as usize].is_crowded() => {
+                return Err(Refusal::Crowded(key.name.to_string()));
+            }
             Some(index) => index,
             None if !out.driver.take_room() => return Err(Refusal::Full),
             None => self.create(key, hash, out).inspect_err(|_| out.driver.give_room(1))?,

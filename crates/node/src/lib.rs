@@ -31,6 +31,7 @@ mod native;
 mod node;
 mod outgoing;
 mod patience;
+mod port;
 mod program;
 mod registry;
 mod repeats;

@@ -60,9 +60,9 @@ fn code(status: &Status) -> u8 {
     let mut members = status.members.iter();
     let is_troubled = status.registry.as_ref().is_some_and(|registry| registry.trouble.is_some());
     match status.readiness {
-        Readiness::Ready if is_troubled => DEGRADED,
         Readiness::Expelled(_) | Readiness::Excluded(_) | Readiness::Joining(_) => USELESS,
         Readiness::Ready if status.valid == Some(0) => USELESS,
+        Readiness::Ready if is_troubled => DEGRADED,
         Readiness::Waiting(_) => DEGRADED,
         Readiness::Ready => {
             let is_whole = members.all(|member| {

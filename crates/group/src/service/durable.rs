@@ -10,22 +10,24 @@
 //! What is in the registry counts, not what is known here. Whoever asks again is answered from there, and
 //! a hold that is not there any more is over, whoever has deleted it.
 
+mod ending;
+mod writing;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-use catraca_core::Claim;
-
+use self::ending::at_last;
 use super::unlocking::Unlocking;
 use super::{Host, Output, Service};
-use crate::driver::{Client, Ending};
-use crate::durable::{AcquireDurable, DurableHold, DurablePart, HoldId};
+use crate::driver::Client;
+use crate::durable::{AcquireDurable, DurableHold, HoldId};
 use crate::lock::Owner;
-use crate::membership::{Beat, Membership, beat_key, decode, encode};
+use crate::membership::decode;
 use crate::refusal::Refusal;
-use crate::registry::{Answer, Guard, Item, LONGEST_VALUE, Op, Revision, TAKEN, Trouble, Txn};
+use crate::registry::{Answer, Item, LONGEST_VALUE, Revision, Trouble, Txn};
 use crate::request::{self, Acquire, Origin, RequestId};
 use crate::session::MOST_REQUESTS_IN_ALL;
 use crate::time::Time;
@@ -135,26 +137,6 @@ pub(super) enum Purpose {
 pub(super) fn shown(answer: &Answer, id: HoldId) -> Option<&Item> {
     let first = answer.holds.first().filter(|(key, _)| *key == id.key());
     first.map(|(_, item)| item)
-}
-
-/// What whoever asked for a hold and did not get it is told, once the registry was asked whether it is there.
-fn at_last(
-    wanted: &DurableHold,
-    why: Refusal,
-    result: Result<Answer, Trouble>,
-) -> Result<DurableHold, Refusal> {
-    match result {
-        Ok(answer) => {
-            let found = shown(&answer, wanted.id);
-            let found = found.and_then(|item| decode::<DurableHold>(&item.value));
-            found.filter(|found| found.answers(wanted)).ok_or(why)
-        }
-        // It may be this very hold that was waited for: nobody knows that it is somebody else's.
-        Err(trouble) if matches!(why, Refusal::Taken | Refusal::TimedOut) => {
-            Err(Refusal::Registry(trouble.to_string()))
-        }
-        Err(_) => Err(why),
-    }
 }
 
 impl Service {
@@ -363,194 +345,6 @@ impl Service {
         tell(&[asker], &found.ok_or(Refusal::OtherRequest(asked.request)), out);
     }
 
-    // Writing.
-
-    /// All locks of a durable hold are granted: it is written.
-    pub(super) fn write_durable(&mut self, id: HoldId, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let now = host.now();
-        let Some(membership) = self.membership() else { return };
-        let (run, beat, rules) = (membership.run(), membership.own_beat_at(), membership.rules());
-        let Some(entry) = self.entry(id) else { return };
-        let (request, askers) = (entry.request, entry.askers.clone());
-        if !askers.iter().any(|asker| self.is_wanted_by(asker, now)) {
-            return self.end_durable(id, Err(Refusal::UnknownSession), host, out);
-        }
-        let Some(request) = self.requests.get(&request) else { return };
-        let part = |part: &request::Part| DurablePart {
-            key: part.key(request.permits).name.into(),
-            claim: part.set.as_ref().map_or_else(Claim::single, |set| set.claim.clone()),
-        };
-        let (fences, parts) = (request.fences(), request.parts.iter().map(part).collect());
-        let Some(entry) = self.entry(id) else { return };
-        let record = &mut entry.record;
-        (record.fences, record.parts, record.granted_at) = (fences, parts, run);
-        record.unix_millis = entry.asked_at.0.saturating_add(now.millis_since(entry.asked_at.1));
-        if rules.confirms_unwritten() {
-            tell(&core::mem::take(&mut entry.askers), &Ok(entry.record.clone()), out);
-        }
-        match beat {
-            Some(beat) => self.write(id, beat, out),
-            None => self.end_durable(id, Err(Refusal::Lapsed), host, out),
-        }
-    }
-
-    /// Writes a hold, if the own beat is still the one of this revision.
-    fn write(&mut self, id: HoldId, beat: Revision, out: &mut Vec<Output>) {
-        let Some(membership) = self.membership() else { return };
-        let guard = Guard::At(beat_key(&membership.run().name), beat);
-        let is_guarded = membership.rules().guards_durable_holds();
-        let Some(entry) = self.entry(id) else { return };
-        entry.stage = Stage::Writing { beat };
-        let (request, key) = (entry.request, id.key());
-        let txn = Txn {
-            guards: Vec::from([Guard::Absent(key.clone())]),
-            ops: Vec::from([
-                Op::Put(key, encode(&entry.record)),
-                Op::Put(TAKEN.into(), encode(&id)),
-            ]),
-            page: None,
-        };
-        let txn = if is_guarded { txn.given(guard) } else { txn };
-        self.ask_registry(Purpose::Write(id, request), txn.with_page(id.before(), 1), out);
-    }
-
-    fn written(
-        &mut self,
-        id: HoldId,
-        request: RequestId,
-        result: Result<Answer, Trouble>,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let now = host.now();
-        let Some(entry) = self.entry(id).filter(|entry| entry.request == request) else { return };
-        let Stage::Writing { beat } = entry.stage else { return };
-        match result {
-            Ok(answer) if answer.applied => {
-                let born = shown(&answer, id).map_or(answer.revision, |item| item.born);
-                self.keep_hold(id, born, out);
-            }
-            Ok(answer) => match (shown(&answer, id), self.own_beat_in(&answer)) {
-                (Some(item), _) => self.found(id, item, host, out),
-                // Another beat came between: that is no reason.
-                (None, Some(now)) if now != beat => self.write(id, now, out),
-                _ => self.end_durable(id, Err(Refusal::Lapsed), host, out),
-            },
-            Err(trouble @ (Trouble::Refused(_) | Trouble::Unreachable(_))) => {
-                let why = Refusal::Registry(trouble.to_string());
-                self.end_durable(id, Err(why), host, out);
-            }
-            Err(Trouble::Unknown(_) | Trouble::Lost(_)) => {
-                entry.stage = Stage::Unsure { beat, since: now };
-                self.with_membership(host, out, Membership::beat_now);
-            }
-        }
-    }
-
-    /// When the beat of this run was written, as an answer shows it.
-    pub(super) fn own_beat_in(&self, answer: &Answer) -> Option<Revision> {
-        let run = self.membership()?.run();
-        let item = answer.state.get(&beat_key(&run.name))?;
-        let beat = decode::<Beat>(&item.value)?;
-        (beat.incarnation == run.incarnation).then_some(item.at)
-    }
-
-    /// A hold is in the registry: whoever asked for it is told.
-    fn keep_hold(&mut self, id: HoldId, born: Revision, out: &mut Vec<Output>) {
-        let Some(entry) = self.entry(id) else { return };
-        entry.stage = Stage::Kept { born };
-        tell(&core::mem::take(&mut entry.askers), &Ok(entry.record.clone()), out);
-        if let Some(durables) = self.durables() {
-            durables.pending.remove(&id);
-        }
-    }
-
-    /// What was asked for or being written is in the registry: by this member, or by another one.
-    pub(super) fn found(
-        &mut self,
-        id: HoldId,
-        item: &Item,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(entry) = self.entry(id) else { return };
-        match decode::<DurableHold>(&item.value) {
-            Some(found) if found == entry.record => self.keep_hold(id, item.born, out),
-            Some(found) if found.answers(&entry.record) => {
-                self.end_durable(id, Ok(found), host, out);
-            }
-            // It was written, and given to somebody else since: the locks stay where they are.
-            Some(found) if found.is_grant_of(&entry.record) => {
-                let why = Refusal::NotOwner(found.owner.clone());
-                let askers = core::mem::take(&mut entry.askers);
-                entry.record = found;
-                self.keep_hold(id, item.born, out);
-                tell(&askers, &Err(why), out);
-            }
-            _ => {
-                let why = Refusal::OtherRequest(entry.record.request.clone());
-                self.end_durable(id, Err(why), host, out);
-            }
-        }
-    }
-
-    /// Nothing of a durable hold is here any more; whoever asked for it is told this.
-    pub(super) fn end_durable(
-        &mut self,
-        id: HoldId,
-        result: Result<DurableHold, Refusal>,
-        host: &mut dyn Host,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(request) = self.entry(id).map(|entry| entry.request) else { return };
-        // As long as the entry is there, it is known whose it was.
-        self.withdraw(request, host);
-        let Some(entry) = self.remove_entry(id) else { return };
-        tell(&entry.askers, &result, out);
-    }
-
-    fn remove_entry(&mut self, id: HoldId) -> Option<Entry> {
-        let durables = self.durables()?;
-        durables.pending.remove(&id);
-        durables.unseen.remove(&id);
-        durables.entries.remove(&id)
-    }
-
-    /// A request that waited is not granted, and is no more. Before that is said, the registry is asked
-    /// whether the hold is there: it may have been granted elsewhere, or long ago.
-    pub(super) fn refuse_durable(&mut self, id: HoldId, why: Refusal, out: &mut Vec<Output>) {
-        let Some(entry) = self.remove_entry(id) else { return };
-        match why {
-            Refusal::Stopped | Refusal::Leaving => tell(&entry.askers, &Err(why), out),
-            why => self.ask_last(entry.askers, entry.record, why, out),
-        }
-    }
-
-    fn ask_last(
-        &mut self,
-        askers: Vec<Asker>,
-        wanted: DurableHold,
-        why: Refusal,
-        out: &mut Vec<Output>,
-    ) {
-        let id = wanted.id;
-        if !askers.is_empty() {
-            let last = Purpose::Last(askers, Box::new(wanted), why);
-            self.ask_registry(last, Txn::read().with_page(id.before(), 1), out);
-        }
-    }
-
-    /// A request that waits here is for a hold that was found. Whoever asked is told what the registry
-    /// says of it.
-    pub(super) fn give_way(&mut self, id: HoldId, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let Some(request) = self.entry(id).map(|entry| entry.request) else { return };
-        self.take_out(request, Ending::Moved, host);
-        let Some(entry) = self.remove_entry(id) else { return };
-        self.ask_last(entry.askers, entry.record, Refusal::Unsure, out);
-    }
-
-    // What else may happen to a member.
-
     /// Which durable hold a request is, if it may be in the registry.
     pub(crate) fn durable_id(&self, request: RequestId) -> Option<HoldId> {
         let Origin::Durable(id) = self.requests.get(&request)?.origin else { return None };
@@ -577,61 +371,6 @@ impl Service {
         let Origin::Durable(id) = self.requests.get(&request)?.origin else { return None };
         let entry = self.views.as_ref()?.durable.entries.get(&id)?;
         Some(Client { label: &entry.record.owner, identity: &entry.identity })
-    }
-
-    /// The group goes on without this member, which has none of its durable holds any more. Whoever waits
-    /// for its locks goes on waiting; whether the others were written, the registry knows.
-    pub(super) fn give_up_durable(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let Some(durables) = self.durables() else { return };
-        let waits = |entry: &Entry| entry.stage == Stage::Waiting;
-        let here = durables.entries.iter().filter(|(_, entry)| !waits(entry));
-        let here: Vec<HoldId> = here.map(|(&id, _)| id).collect();
-        for id in here {
-            self.give_way(id, host, out);
-        }
-    }
-
-    /// The member stops: whoever has not been answered will not be.
-    pub(super) fn leave_unanswered(&mut self, out: &mut Vec<Output>) {
-        let Some(durables) = self.durables() else { return };
-        for entry in durables.entries.values_mut() {
-            let why = match entry.stage {
-                Stage::Waiting => Refusal::Stopped,
-                _ => Refusal::Unsure,
-            };
-            tell(&core::mem::take(&mut entry.askers), &Err(why), out);
-        }
-    }
-
-    /// The session of somebody is over.
-    pub(super) fn forget_session(&mut self, owner: Owner, host: &mut dyn Host) {
-        self.forget_askers(&|asker| asker.session == Some(owner), host);
-    }
-
-    /// These do not wait any more. What nobody waits for is not asked for any more.
-    fn forget_askers(&mut self, is_it: &dyn Fn(&Asker) -> bool, host: &mut dyn Host) {
-        let Some(durables) = self.durables() else { return };
-        for purpose in durables.asks.values_mut() {
-            match purpose {
-                Purpose::Again(asker, ..) if is_it(asker) => *purpose = Purpose::Look(Vec::new()),
-                Purpose::Last(askers, ..) => askers.retain(|asker| !is_it(asker)),
-                _ => {}
-            }
-        }
-        let mut unwanted = Vec::new();
-        for id in &durables.pending {
-            let Some(entry) = durables.entries.get_mut(id) else { continue };
-            entry.askers.retain(|asker| !is_it(asker));
-            if entry.askers.is_empty() && entry.stage == Stage::Waiting {
-                unwanted.push(*id);
-            }
-        }
-        for id in unwanted {
-            if let Some(request) = self.entry(id).map(|entry| entry.request) {
-                self.withdraw(request, host);
-                self.remove_entry(id);
-            }
-        }
     }
 }
 

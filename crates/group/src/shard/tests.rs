@@ -9,6 +9,7 @@ use core::time::Duration;
 use catraca_core::{NodeId, TimerTag};
 
 use super::*;
+use crate::lock::MOST_WAITERS;
 use crate::testing::{Recorder, Sent};
 use crate::time::Time;
 use crate::view::Epoch;
@@ -181,6 +182,23 @@ fn a_name_is_used_with_one_number_of_permits_at_a_time() {
     assert_eq!(other, expected);
     group.release(0, held);
     assert!(group.ask_with(0, Key { name: "x", permits: 1 }, Ask::default()).is_ok());
+}
+
+#[test]
+fn so_many_wait_for_one_lock_and_those_for_others_are_not_refused() {
+    let mut group = Group::of(1, "naimi-trehel");
+    let (one, other) = (Key { name: "x", permits: 1 }, Key { name: "y", permits: 1 });
+    let held = group.ask_with(0, one, Ask::default()).unwrap().place;
+    for _ in 0..MOST_WAITERS {
+        assert!(group.ask_with(0, one, Ask::default()).unwrap().fence.is_none());
+    }
+    let refused = group.ask_with(0, one, Ask::default()).unwrap_err();
+    assert_eq!(refused, Refusal::Crowded("x".to_string()));
+    assert!(group.ask_with(0, other, Ask::default()).is_ok());
+    // Whoever is inside leaves, the next one comes in, and there is room for one more.
+    group.release(0, held);
+    assert!(group.ask_with(0, one, Ask::default()).is_ok());
+    assert!(group.ask_with(0, one, Ask::default()).is_err());
 }
 
 #[test]

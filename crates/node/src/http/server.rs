@@ -26,6 +26,7 @@ use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::Origin;
 use crate::metrics::Interface;
 use crate::native::quota::Place;
+use crate::port::take_calls;
 use crate::transport::prepare;
 
 /// The header of a request has come to its end after this time. A connection without a request is given up
@@ -39,8 +40,6 @@ pub(super) const LONGEST_HEADER: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 /// What is read ahead of a request, and kept of it until it is understood.
 const BUFFER: usize = 32 << 10;
-/// When no connection can be taken, it is tried again after so long.
-const PAUSE: Duration = Duration::from_secs(1);
 /// A client that has hung up is still answered what can be answered at once.
 const GRACE: Duration = Duration::from_secs(1);
 /// What whoever does not speak TLS is told where everybody has to.
@@ -73,27 +72,16 @@ impl Server {
     pub(super) async fn run(self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
         let server = Arc::new(self);
         let mut connections = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = connections.join_next() => continue,
-                _ = stop.wait_for(|&is_over| is_over) => break,
-            };
-            match accepted {
-                Ok((stream, from)) => {
-                    // Whoever finds no place is hung up on: there may be very many of them.
-                    let Some(place) = server.api.quota.enter(from.ip()) else { continue };
-                    let (server, stop) = (Arc::clone(&server), stop.clone());
-                    connections.spawn(async move {
-                        server.receive(stream, from, place, stop).await;
-                    });
-                }
-                Err(error) => {
-                    // Too many open files, most likely: others may close.
-                    tracing::warn!(%error, "a connection could not be taken");
-                    sleep(PAUSE).await;
-                }
-            }
+        let told = stop.clone();
+        let receive = |(stream, from): (TcpStream, SocketAddr)| {
+            // Whoever finds no place is hung up on: there may be very many of them.
+            let place = server.api.quota.enter(from.ip())?;
+            let (server, stop) = (Arc::clone(&server), told.clone());
+            Some(async move { server.receive(stream, from, place, stop).await })
+        };
+        tokio::select! {
+            never = take_calls(&listener, &mut connections, receive) => match never {},
+            _ = stop.wait_for(|&is_over| is_over) => {}
         }
         drop(listener);
         let all_served = async { while connections.join_next().await.is_some() {} };

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::native::quota::{self, Bytes, Quota};
 use crate::node::StartError;
 use crate::patience::{self, USUAL_BUFFER, at, read_some, too_slow};
+use crate::port::take_calls;
 use crate::transport::prepare;
 
 use super::client::{Client, Next, Shared};
@@ -33,8 +34,6 @@ pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(10);
 pub(crate) const AUTH_TIME: Duration = Duration::from_secs(30);
 /// After an error that ends a connection, so long is waited for the client to read it.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// After a call that could not be taken, so long until the next is.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Said to whoever finds no place.
 const FULL: &str = "-ERR max number of clients reached; close some, or try again\r\n";
@@ -86,28 +85,15 @@ impl Server {
     /// Answers every call. Calls end with this.
     pub(crate) async fn run(self, listener: TcpListener) {
         let server = Arc::new(self);
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            match accepted {
-                Ok((stream, from)) => {
-                    let server = Arc::clone(&server);
-                    calls.spawn(async move {
-                        if let Err(error) = server.receive(stream, from).await {
-                            tracing::debug!(%from, %error, "a client went away");
-                        }
-                    });
+        let receive = |(stream, from)| {
+            let server = Arc::clone(&server);
+            Some(async move {
+                if let Err(error) = server.receive(stream, from).await {
+                    tracing::debug!(%from, %error, "a client went away");
                 }
-                Err(error) => {
-                    // Too many open files, most likely: others may close.
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
+            })
+        };
+        match take_calls(&listener, &mut JoinSet::new(), receive).await {}
     }
 
     /// Makes a connection ready, and serves it.

@@ -8,17 +8,16 @@ use catraca_client::frame;
 use catraca_client::handshake::{self, Caller, Greeting, HandshakeError, Hello, Proof, VERSION};
 use catraca_client::stream::Stream;
 use catraca_group::Run;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinSet;
 
-use super::{
-    Introduction, LONGEST_PAUSE, MOST_STRANGERS, MemberAnswer, Transport, in_time, prepare,
-};
+use super::{Introduction, MOST_STRANGERS, MemberAnswer, Transport, in_time, prepare};
 use crate::acceptor::AcceptError;
 use crate::access::{Certificate, Denied, Origin};
 use crate::link::Resumption;
 use crate::mutex::hold;
 use crate::native::Server;
+use crate::port::take_calls;
 use crate::repeats::Repeats;
 use crate::socket::Socket;
 
@@ -29,58 +28,43 @@ impl Transport {
     /// Answers every call. Calls end with this.
     pub(crate) async fn answer(self, listener: TcpListener, server: Arc<Server>) {
         let told = Arc::default();
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            match accepted {
-                Ok((stream, from)) => {
-                    let (transport, server) = (self.clone(), Arc::clone(&server));
-                    let told = Arc::clone(&told);
-                    calls.spawn(async move {
-                        if let Err(error) = transport.receive(stream, from, &server).await {
-                            turned_away(from.ip(), error.to_string(), &told);
-                        }
-                    });
+        let receive = |(stream, from): (TcpStream, SocketAddr)| {
+            let (transport, server) = (self.clone(), Arc::clone(&server));
+            let told = Arc::clone(&told);
+            Some(async move {
+                if let Err(error) = transport.receive(stream, from, &server).await {
+                    turned_away(from.ip(), error.to_string(), &told);
                 }
-                Err(error) => {
-                    // Too many open files, most likely: others may close.
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(LONGEST_PAUSE).await;
-                }
-            }
-        }
+            })
+        };
+        match take_calls(&listener, &mut JoinSet::new(), receive).await {}
     }
 
     /// Answers every call of users of this machine.
     pub(crate) async fn answer_users(self, listener: Socket, server: Arc<Server>) {
         let told = Arc::default();
-        let mut calls = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = calls.join_next() => continue,
-            };
-            let (stream, origin) = match accepted.and_then(|it| self.acceptor.accept_unix(it)) {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "a call could not be taken");
-                    tokio::time::sleep(LONGEST_PAUSE).await;
-                    continue;
-                }
-            };
+        let receive = |stream| {
             let (transport, server) = (self.clone(), Arc::clone(&server));
             let told = Arc::clone(&told);
-            calls.spawn(async move {
+            Some(async move {
                 // All of them are this machine, and have places of their own beside those over TCP.
                 let from = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-                if let Err(error) = transport.hear(stream, from, origin, &server).await {
+                if let Err(error) = transport.receive_user(stream, from, &server).await {
                     turned_away(from, error.to_string(), &told);
                 }
-            });
-        }
+            })
+        };
+        match take_calls(&listener, &mut JoinSet::new(), receive).await {}
+    }
+
+    async fn receive_user(
+        &self,
+        stream: UnixStream,
+        from: IpAddr,
+        server: &Server,
+    ) -> Result<(), HandshakeError> {
+        let (stream, origin) = self.acceptor.accept_unix(stream)?;
+        self.hear(stream, from, origin, server).await
     }
 
     async fn receive(

@@ -79,6 +79,11 @@ impl Core {
         self.raft.metrics().borrow().running_state.clone().err()
     }
 
+    /// Whether it has stopped because the disk did not do what it should.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.stopped(), Some(Fatal::StorageError(_)))
+    }
+
     /// Waits a little, for a leader to be found.
     pub(super) async fn pause(&self) {
         let mut metrics = self.raft.server_metrics();

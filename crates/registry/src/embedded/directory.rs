@@ -29,6 +29,9 @@ pub enum OpenError {
         "the directory {0} has something else in it ({1}): give the registry an empty directory"
     )]
     Foreign(PathBuf, String),
+    /// Nothing of a registry is in it.
+    #[error("there is no registry in the directory {0}: say which directory its node was given")]
+    Empty(PathBuf),
     /// It belongs to another group.
     #[error("the directory {0} belongs to {1}: give this node a directory of its own")]
     OtherOwner(PathBuf, String),
@@ -74,6 +77,7 @@ impl OpenError {
         match error {
             DiskError::Full => OpenError::Full(directory.to_path_buf()),
             DiskError::Corrupt(why) => OpenError::Corrupt(directory.to_path_buf(), why),
+            DiskError::Away => OpenError::Start(error.to_string()),
             DiskError::Broken(error) => match *error {
                 redb::Error::DatabaseAlreadyOpen => OpenError::Locked(directory.to_path_buf()),
                 redb::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -129,6 +133,10 @@ pub(super) fn open(directory: &Path, group: &str, me: &str) -> Result<Opened, Op
 
 /// Opens a directory that is there, whoever it belongs to.
 pub(super) fn open_any(directory: &Path) -> Result<Opened, OpenError> {
+    // Nothing is written to a directory that is none of ours.
+    if !directory.join(FILE).try_exists().map_err(|error| OpenError::of_io(directory, error))? {
+        return Err(OpenError::Empty(directory.to_path_buf()));
+    }
     let lock = lock(directory)?;
     open_existing(directory, lock)
 }
@@ -169,8 +177,9 @@ fn create(directory: &Path, mark: &Mark) -> Result<(), OpenError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
         _ => {}
     }
-    let db = Database::create(&unfinished).map_err(|error| of_disk(error.into()))?;
-    let (disk, _) = Disk::new(db, None);
+    let file = unfinished.clone();
+    let open = Box::new(move || Ok(Database::create(&file)?));
+    let (disk, _) = Disk::new(open, None).map_err(of_disk)?;
     let fill = |writing: &super::disk::Writing| {
         writing.prepare()?;
         writing.put_meta(MARK, mark)
@@ -185,19 +194,23 @@ fn create(directory: &Path, mark: &Mark) -> Result<(), OpenError> {
 fn open_existing(directory: &Path, lock: File) -> Result<Opened, OpenError> {
     let of_disk = |error| OpenError::of_disk(directory, error);
     let corrupt = |why: &str| OpenError::Corrupt(directory.to_path_buf(), why.to_string());
-    // redb panics on some damaged files.
-    let opened = std::panic::catch_unwind(|| open_whole(directory)).map_err(|panic| {
-        let why = panic.downcast_ref::<String>().map_or("it cannot be read", String::as_str);
-        corrupt(why)
-    })?;
-    let db = opened.map_err(of_disk)?;
-    let (disk, given_back) = Disk::new(db, Some(lock));
+    let place = directory.to_path_buf();
+    let open = Box::new(move || open_unharmed(&place));
+    let (disk, given_back) = Disk::new(open, Some(lock)).map_err(of_disk)?;
     disk.check().map_err(of_disk)?;
     let mark: Mark = disk.meta(MARK).map_err(of_disk)?.ok_or_else(|| corrupt("it has no mark"))?;
     if mark.version > VERSION {
         return Err(OpenError::TooNew(directory.to_path_buf(), mark.version));
     }
     Ok(Opened { disk, mark, given_back })
+}
+
+/// redb panics on some damaged files.
+fn open_unharmed(directory: &Path) -> Result<Database, DiskError> {
+    std::panic::catch_unwind(|| open_whole(directory)).unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map_or("it cannot be read", String::as_str);
+        Err(DiskError::Corrupt(why.to_string()))
+    })
 }
 
 fn open_whole(directory: &Path) -> Result<Database, DiskError> {

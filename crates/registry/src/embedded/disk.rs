@@ -5,7 +5,8 @@
 //! is sealed with one of ours, and everything is looked at once when the directory is opened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{fs, io};
+use std::sync::{PoisonError, RwLock};
+use std::{fmt, fs, io};
 
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
@@ -38,6 +39,8 @@ pub(super) enum DiskError {
     Corrupt(String),
     #[error("the disk does not work: {0}")]
     Broken(Box<redb::Error>),
+    #[error("the disk could not be opened again yet")]
+    Away,
 }
 
 impl From<redb::Error> for DiskError {
@@ -74,15 +77,25 @@ pub(super) struct Mark {
     pub(super) may_form: bool,
 }
 
+/// Opens the file, however often it has to be.
+pub(super) type Opener = Box<dyn Fn() -> Result<Database, DiskError> + Send + Sync>;
+
 /// The disk of one voter.
-#[derive(Debug)]
 pub(super) struct Disk {
-    db: Database,
+    /// None while it cannot be opened again.
+    db: RwLock<Option<Database>>,
+    open: Opener,
     flushes: AtomicU64,
     /// Given back when the file is closed: fields are dropped in order.
     _lock: Option<fs::File>,
     /// Closed last, when somebody else can have the directory.
     _in_use: mpsc::Sender<()>,
+}
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Disk")
+    }
 }
 
 /// A value with its checksum, which is also about where the value is.
@@ -129,10 +142,30 @@ fn sealed<T: Serialize>(place: &str, value: &T) -> Result<Vec<u8>, DiskError> {
 
 impl Disk {
     /// The receiver is told when the disk is given back.
-    pub(super) fn new(db: Database, lock: Option<fs::File>) -> (Self, mpsc::Receiver<()>) {
+    pub(super) fn new(
+        open: Opener,
+        lock: Option<fs::File>,
+    ) -> Result<(Self, mpsc::Receiver<()>), DiskError> {
+        let db = RwLock::new(Some(open()?));
         let (in_use, given_back) = mpsc::channel(1);
-        let disk = Disk { db, flushes: AtomicU64::new(0), _lock: lock, _in_use: in_use };
-        (disk, given_back)
+        let disk = Disk { db, open, flushes: AtomicU64::new(0), _lock: lock, _in_use: in_use };
+        Ok((disk, given_back))
+    }
+
+    /// Opens the file again: after an error redb does nothing more with it. What was kept is there, as
+    /// after a crash.
+    pub(super) fn reopen(&self) -> Result<(), DiskError> {
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        // Nobody opens it twice at a time.
+        *db = None;
+        *db = Some((self.open)()?);
+        drop(db);
+        self.check()
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Database) -> Result<T, DiskError>) -> Result<T, DiskError> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        act(db.as_ref().ok_or(DiskError::Away)?)
     }
 
     /// How often something was written that had to last.
@@ -146,10 +179,13 @@ impl Disk {
         durability: Durability,
         change: impl FnOnce(&Writing) -> Result<T, DiskError>,
     ) -> Result<T, DiskError> {
-        let mut writing = Writing(self.db.begin_write()?);
-        writing.0.set_durability(durability)?;
-        let outcome = change(&writing)?;
-        writing.0.commit()?;
+        let outcome = self.with(|db| {
+            let mut writing = Writing(db.begin_write()?);
+            writing.0.set_durability(durability)?;
+            let outcome = change(&writing)?;
+            writing.0.commit()?;
+            Ok(outcome)
+        })?;
         if matches!(durability, Durability::Immediate) {
             self.flushes.fetch_add(1, Ordering::Relaxed);
         }
@@ -157,14 +193,18 @@ impl Disk {
     }
 
     pub(super) fn meta<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, DiskError> {
-        let table = self.db.begin_read()?.open_table(META)?;
-        table.get(key)?.map(|value| parsed(key, value.value())).transpose()
+        self.with(|db| {
+            let table = db.begin_read()?.open_table(META)?;
+            table.get(key)?.map(|value| parsed(key, value.value())).transpose()
+        })
     }
 
     pub(super) fn last_entry(&self) -> Result<Option<Entry>, DiskError> {
-        let table = self.db.begin_read()?.open_table(LOG)?;
-        let last = table.last()?;
-        last.map(|(index, entry)| parsed(&log_place(index.value()), entry.value())).transpose()
+        self.with(|db| {
+            let table = db.begin_read()?.open_table(LOG)?;
+            let last = table.last()?;
+            last.map(|(index, entry)| parsed(&log_place(index.value()), entry.value())).transpose()
+        })
     }
 
     /// Entries of the log, in order, up to about so many bytes but at least one.
@@ -173,26 +213,30 @@ impl Disk {
         range: impl std::ops::RangeBounds<u64>,
         bytes: usize,
     ) -> Result<Vec<Entry>, DiskError> {
-        let table = self.db.begin_read()?.open_table(LOG)?;
-        let (mut entries, mut read) = (Vec::new(), 0);
-        for entry in table.range(range)? {
-            let (index, entry) = entry?;
-            read += entry.value().len();
-            if read > bytes && !entries.is_empty() {
-                break;
+        self.with(|db| {
+            let table = db.begin_read()?.open_table(LOG)?;
+            let (mut entries, mut read) = (Vec::new(), 0);
+            for entry in table.range(range)? {
+                let (index, entry) = entry?;
+                read += entry.value().len();
+                if read > bytes && !entries.is_empty() {
+                    break;
+                }
+                entries.push(parsed(&log_place(index.value()), entry.value())?);
             }
-            entries.push(parsed(&log_place(index.value()), entry.value())?);
-        }
-        Ok(entries)
+            Ok(entries)
+        })
     }
 
     pub(super) fn note(&self, key: &str) -> Result<Option<Vec<u8>>, DiskError> {
-        let table = self.db.begin_read()?.open_table(NOTES)?;
         let place = note_place(key);
         let open = |value: redb::AccessGuard<'_, &[u8]>| {
             unseal(place.as_bytes(), value.value()).map(<[u8]>::to_vec)
         };
-        table.get(key)?.map(open).transpose()
+        self.with(|db| {
+            let table = db.begin_read()?.open_table(NOTES)?;
+            table.get(key)?.map(open).transpose()
+        })
     }
 
     pub(super) fn put_note(&self, key: &str, value: &[u8]) -> Result<(), DiskError> {
@@ -205,26 +249,30 @@ impl Disk {
 
     /// Looks at every value once.
     pub(super) fn check(&self) -> Result<(), DiskError> {
-        let reading = self.db.begin_read()?;
-        for item in reading.open_table(META)?.iter()? {
-            let (key, value) = item?;
-            unseal(key.value().as_bytes(), value.value())?;
-        }
-        for item in reading.open_table(NOTES)?.iter()? {
-            let (key, value) = item?;
-            unseal(note_place(key.value()).as_bytes(), value.value())?;
-        }
-        let mut next = None;
-        for item in reading.open_table(LOG)?.iter()? {
-            let (index, entry) = item?;
-            if next.is_some_and(|next| next != index.value()) {
-                return Err(DiskError::Corrupt(format!("the log has a hole at {next:?}")));
-            }
-            next = Some(index.value() + 1);
-            parsed::<Entry>(&log_place(index.value()), entry.value())?;
-        }
-        Ok(())
+        self.with(check)
     }
+}
+
+fn check(db: &Database) -> Result<(), DiskError> {
+    let reading = db.begin_read()?;
+    for item in reading.open_table(META)?.iter()? {
+        let (key, value) = item?;
+        unseal(key.value().as_bytes(), value.value())?;
+    }
+    for item in reading.open_table(NOTES)?.iter()? {
+        let (key, value) = item?;
+        unseal(note_place(key.value()).as_bytes(), value.value())?;
+    }
+    let mut next = None;
+    for item in reading.open_table(LOG)?.iter()? {
+        let (index, entry) = item?;
+        if next.is_some_and(|next| next != index.value()) {
+            return Err(DiskError::Corrupt(format!("the log has a hole at {next:?}")));
+        }
+        next = Some(index.value() + 1);
+        parsed::<Entry>(&log_place(index.value()), entry.value())?;
+    }
+    Ok(())
 }
 
 /// A change of the disk that is not carried out yet.

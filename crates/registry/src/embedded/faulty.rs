@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use openraft::{CommittedLeaderId, Entry, EntryPayload, LogId};
 use redb::{Database, Durability, StorageBackend};
 
-use super::directory::{OpenError, new_mark};
+use super::directory::{OpenError, Opened, new_mark};
 use super::disk::{Disk, DiskError, MARK, Mark};
 use super::wire::{Batch, Types};
-use crate::{Trouble, Txn};
+use super::{Embedded, Options};
+use crate::{Registry, Revision, Trouble, Txn, Word};
 
 /// What a disk consists of. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -109,12 +110,20 @@ impl Platter {
 
 /// Opens what is on a platter, like a directory.
 pub(super) fn disk(platter: &Platter) -> Result<(Arc<Disk>, Mark), OpenError> {
+    let Opened { disk, mark, .. } = opened(platter)?;
+    Ok((Arc::new(disk), mark))
+}
+
+fn opened(platter: &Platter) -> Result<Opened, OpenError> {
     let failed = |error: DiskError| OpenError::Start(error.to_string());
-    let mut db = Database::builder();
-    let db = db.set_cache_size(1 << 20).create_with_backend(platter.clone());
-    let mut db = db.map_err(|error| failed(error.into()))?;
-    assert!(db.check_integrity().map_err(|error| failed(error.into()))?);
-    let (disk, _) = Disk::new(db, None);
+    let platter = platter.clone();
+    let open = move || -> Result<Database, DiskError> {
+        let mut db = Database::builder();
+        let mut db = db.set_cache_size(1 << 20).create_with_backend(platter.clone())?;
+        assert!(db.check_integrity()?);
+        Ok(db)
+    };
+    let (disk, given_back) = Disk::new(Box::new(open), None).map_err(failed)?;
     let prepared = disk.write(Durability::Immediate, |writing| {
         writing.prepare()?;
         writing.meta::<Mark>(MARK)
@@ -129,7 +138,7 @@ pub(super) fn disk(platter: &Platter) -> Result<(Arc<Disk>, Mark), OpenError> {
         }
     };
     disk.check().map_err(failed)?;
-    Ok((Arc::new(disk), mark))
+    Ok(Opened { disk, mark, given_back })
 }
 
 fn entry(index: u64) -> Entry<Types> {
@@ -182,7 +191,7 @@ async fn a_full_disk_ends_the_registry_and_says_so() {
     let place = Platter::default();
     let (disk, mark) = disk(&place).unwrap();
     place.0.lock().unwrap().room = Some(4 << 20);
-    let options = super::Options::alone("/none", "g", "a");
+    let options = Options::alone("/none", "g", "a");
     let config = Arc::new(options.config().unwrap());
     let peers = Arc::new(super::network::Peers::new("g", options.transport));
     let core = super::core::Core::start(disk, mark.id, config, peers).await.unwrap();
@@ -205,4 +214,63 @@ async fn a_full_disk_ends_the_registry_and_says_so() {
     }
     outcomes.dedup();
     assert_eq!(outcomes, ["done", "unknown", "lost"]);
+}
+
+/// Asks until it is answered.
+async fn insist(registry: &Embedded, txn: &Txn) -> crate::Answer {
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        match registry.txn(txn.clone()).await {
+            Ok(answer) => return answer,
+            Err(why) => assert!(tokio::time::Instant::now() < end, "in vain: {why}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_registry_whose_disk_was_full_goes_on_by_itself_when_there_is_room() {
+    let place = Platter::default();
+    let options = Options::alone("/none", "g", "a");
+    let registry = Embedded::on(opened(&place).unwrap(), options).await.unwrap();
+    insist(&registry, &Txn::default().put("first", vec![1])).await;
+    let mut words = registry.watch(Revision(1));
+    place.0.lock().unwrap().room = Some(4 << 20);
+    let mut kept = Vec::new();
+    for number in 0..500 {
+        let (key, value) = (format!("k{number}"), vec![7; 60_000]);
+        match registry.txn(Txn::default().put(key.clone(), value)).await {
+            Ok(_) => kept.push(key),
+            Err(_) => break,
+        }
+    }
+    // It says why, and goes on to do so however often the disk is tried again.
+    let mut refused = 0;
+    for number in 0..40 {
+        let (key, value) = (format!("more{number}"), vec![7; 60_000]);
+        match registry.txn(Txn::default().put(key.clone(), value)).await {
+            Ok(_) => kept.push(key),
+            Err(_) => refused += 1,
+        }
+        let trouble = registry.health().trouble;
+        if trouble.is_some_and(|why| why.contains("the disk is full")) && refused > 3 {
+            break;
+        }
+        assert!(number < 39, "{refused} of 40 were refused");
+    }
+    place.0.lock().unwrap().room = None;
+    insist(&registry, &Txn::default().put("last", vec![2])).await;
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    while registry.health().trouble.is_some() {
+        assert!(tokio::time::Instant::now() < end, "{:?}", registry.health());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let there = insist(&registry, &Txn::read()).await.state;
+    assert!(!kept.is_empty() && kept.iter().all(|key| there.contains_key(key)), "{}", there.len());
+    // Whoever watched goes on watching.
+    while words.recv().await.is_some_and(|word| match word {
+        Word::Changed { key, .. } => key != "last",
+        Word::Gap { .. } => true,
+    }) {}
+    registry.close().await;
 }

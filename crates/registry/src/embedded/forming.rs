@@ -7,6 +7,7 @@ use std::time::Duration;
 use openraft::BasicNode;
 use openraft::error::{InitializeError, RaftError};
 use redb::Durability;
+use tokio::time::Instant;
 
 use super::Inner;
 use super::core::Core;
@@ -105,6 +106,27 @@ impl Inner {
         }
     }
 
+    /// The disk did not keep something, so the voter here has stopped. When the disk works again, the same
+    /// voter goes on with what was kept, as after a crash.
+    pub(super) async fn go_on(&self) -> Result<(), OpenError> {
+        let start = |error: &dyn std::error::Error| OpenError::Start(error.to_string());
+        let _one = self.changing.lock().await;
+        let (core, Ok(disk)) = (self.core(), self.disk()) else { return Ok(()) };
+        if !core.has_failed() {
+            return Ok(());
+        }
+        let why = core.stopped().map(|error| error.to_string()).unwrap_or_default();
+        let _ = core.raft.shutdown().await;
+        let opening = Arc::clone(&disk);
+        let opened = tokio::task::spawn_blocking(move || opening.reopen()).await;
+        opened.map_err(|error| start(&error))?.map_err(|error| start(&error))?;
+        let core = Core::start(disk, core.id, self.config.clone(), self.peers.clone()).await?;
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), why));
+        *self.core.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(core);
+        tracing::debug!(me = self.me, "the disk was opened again");
+        Ok(())
+    }
+
     /// The voter here, if the group has agreed on members without it. While it catches up it may see a
     /// time before it was let in again, so the last that is in its log counts.
     fn left(&self) -> Option<Id> {
@@ -130,7 +152,8 @@ async fn initialize(
     }
 }
 
-/// A removed voter would remain a candidate for ever, and disturb the others: it is stopped.
+/// A removed voter would remain a candidate for ever, and disturb the others: it is stopped. One whose
+/// disk did not work is begun again.
 async fn watch_membership(
     inner: std::sync::Weak<Inner>,
     mut gone: tokio::sync::watch::Receiver<Option<Id>>,
@@ -144,6 +167,14 @@ async fn watch_membership(
             inner.begin_anew(old).await;
             // If that failed, not again at once.
             tokio::time::sleep(AGAIN).await;
+            continue;
+        }
+        if inner.core().has_failed() {
+            // Not at once: it takes a moment until somebody has made room.
+            tokio::time::sleep(10 * AGAIN).await;
+            if let Err(error) = inner.go_on().await {
+                tracing::debug!(%error, "the disk does not work yet");
+            }
             continue;
         }
         drop(inner);

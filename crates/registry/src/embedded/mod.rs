@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use openraft::{Config, SnapshotPolicy};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::time::Instant;
 
 use self::core::Core;
 pub use self::directory::OpenError;
@@ -46,6 +47,8 @@ const PART_OF_SNAPSHOT: u64 = 1 << 20;
 
 /// After so long the others have heard what this member has told them, and have asked what they want to know.
 const HEARD: Duration = Duration::from_millis(200);
+/// A disk that has failed is told of for so long after it was opened again.
+const LATELY: Duration = Duration::from_secs(10);
 
 /// How an embedded registry is opened.
 #[derive(Clone)]
@@ -143,20 +146,27 @@ struct Inner {
     given_back: AsyncMutex<mpsc::Receiver<()>>,
     /// One change of the voters at a time.
     changing: AsyncMutex<()>,
+    /// When the disk failed last, and why.
+    failed: Mutex<Option<(Instant, String)>>,
 }
 
 impl Embedded {
     /// Opens the registry of this member, on its directory. Members find each other in the background.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Options { directory, group, me, members, patience, transport, .. } = options.clone();
-        if !members.contains(&me) {
-            return Err(OpenError::Options(format!("'{me}' is not one of the members")));
+        let (at, of, name) = (options.directory.clone(), options.group.clone(), options.me.clone());
+        if !options.members.contains(&name) {
+            return Err(OpenError::Options(format!("'{name}' is not one of the members")));
         }
-        let config = Arc::new(options.config()?);
-        let (at, of, name) = (directory.clone(), group.clone(), me.clone());
         let opened = tokio::task::spawn_blocking(move || directory::open(&at, &of, &name)).await;
         let opened = opened.map_err(|error| OpenError::Start(error.to_string()))?;
-        let Opened { disk, mark, given_back } = opened?;
+        Embedded::on(opened?, options).await
+    }
+
+    /// The registry on a disk that is open.
+    async fn on(opened: Opened, options: Options) -> Result<Self, OpenError> {
+        let config = Arc::new(options.config()?);
+        let Options { group, me, members, patience, transport, .. } = options;
+        let Opened { disk, mark, given_back } = opened;
         let (disk, peers) = (Arc::new(disk), Arc::new(Peers::new(&group, transport)));
         let core = Core::start(disk.clone(), mark.id, config.clone(), peers.clone()).await?;
         let inner = Arc::new(Inner {
@@ -170,6 +180,7 @@ impl Embedded {
             disk: Mutex::new(Some(disk)),
             given_back: AsyncMutex::new(given_back),
             changing: AsyncMutex::new(()),
+            failed: Mutex::new(None),
         });
         inner.clone().begin(mark.may_form).await?;
         Ok(Embedded(inner))
@@ -244,6 +255,13 @@ impl Inner {
         self.core.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Why the disk failed, if it did a moment ago: whether it works for long now is not known.
+    fn failed_lately(&self) -> Option<String> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = failed.as_ref().filter(|(at, _)| at.elapsed() < LATELY);
+        lately.map(|(_, why)| format!("{why}; it was opened again, and may fail again"))
+    }
+
     fn disk(&self) -> Result<Arc<Disk>, Trouble> {
         let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner).clone();
         disk.ok_or_else(|| Trouble::Lost("the registry is closed".to_string()))
@@ -267,13 +285,12 @@ impl Registry for Embedded {
         let voters: Vec<String> = core.voters().into_keys().collect();
         let is_leader = core.state() == openraft::ServerState::Leader;
         let leader = if is_leader { Some(self.0.me.clone()) } else { core.leader() };
-        let trouble = match core.stopped() {
-            Some(error) => Some(error.to_string()),
-            None if leader.is_none() && core.shared.is_inside() => {
-                Some("no leader is known: a majority of the voters is needed".to_string())
-            }
-            None => None,
+        let nobody_leads = || {
+            let is_without = leader.is_none() && core.shared.is_inside();
+            is_without.then(|| "no leader is known: a majority of the voters is needed".to_string())
         };
+        let stopped = core.stopped().map(|error| error.to_string());
+        let trouble = stopped.or_else(|| self.0.failed_lately()).or_else(nobody_leads);
         Health {
             place: "among the members".to_string(),
             leader,

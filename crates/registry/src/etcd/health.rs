@@ -91,7 +91,14 @@ async fn keeps_too_much(cluster: &Cluster, link: &Link) -> bool {
         return false;
     }
     let (key, range_end) = (cluster.prefix.key(""), cluster.prefix.end());
-    let range = RangeRequest { key, range_end, limit: 1, revision, keys_only: true };
+    let range = RangeRequest {
+        key,
+        range_end,
+        limit: 1,
+        revision,
+        keys_only: true,
+        ..RangeRequest::default()
+    };
     let answer: Result<RangeResponse, Fault> =
         link.call(method::RANGE, range, patience(cluster)).await;
     answer.is_ok()

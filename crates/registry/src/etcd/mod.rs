@@ -15,7 +15,8 @@ mod link;
 mod options;
 mod terms;
 mod watch;
-mod wire;
+#[doc(hidden)]
+pub mod wire;
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ impl Prefix {
     pub(super) fn request(&self, txn: &Txn) -> TxnRequest {
         let changes = txn.ops.iter().map(|op| match op {
             Op::Put(key, value) => {
-                Request::Put(PutRequest { key: self.key(key), value: value.clone() })
+                Request::Put(PutRequest { key: self.key(key), value: value.clone(), lease: 0 })
             }
             Op::Delete(key) => Request::Delete(DeleteRequest { key: self.key(key) }),
         });
@@ -161,7 +161,7 @@ mod tests {
         let txn = Txn::default().put("a", vec![1]).delete("b").with_page("hold/7", 5);
         let request = Prefix::of("g").request(&txn);
         let op = |request| RequestOp { request: Some(request) };
-        let put = PutRequest { key: b"catraca/g/a".to_vec(), value: vec![1] };
+        let put = PutRequest { key: b"catraca/g/a".to_vec(), value: vec![1], lease: 0 };
         let delete = DeleteRequest { key: b"catraca/g/b".to_vec() };
         let reads = [
             range("catraca/g/", "catraca/g/hold/", 0),

@@ -64,7 +64,7 @@ impl Watcher {
     /// Listens on one connection until it breaks.
     async fn listen(&mut self, link: &Link) -> Result<Gone, Fault> {
         loop {
-            let request = WatchRequest { create: Some(self.create()) };
+            let request = WatchRequest { create: Some(self.create()), cancel: None };
             let until = patience(&self.cluster);
             let mut stream = link.listen(method::WATCH, request, until).await?;
             let mut words = Words { after: self.after, ..Words::default() };
@@ -163,7 +163,7 @@ mod tests {
     fn response(events: &[(&str, i64)], fragment: bool) -> WatchResponse {
         let event = |&(key, mod_revision): &(&str, i64)| {
             let key = key.as_bytes().to_vec();
-            Event { kv: Some(KeyValue { key, mod_revision, ..KeyValue::default() }) }
+            Event { kind: 0, kv: Some(KeyValue { key, mod_revision, ..KeyValue::default() }) }
         };
         let header = Some(Header { revision: 50, ..Header::default() });
         let events = events.iter().map(event).collect();

@@ -2,76 +2,97 @@
 //!
 //! The numbers of fields are etcd's stable wire format, so there is no need for its protocol files or
 //! for a compiler of them. Fields that are left out are skipped when they come.
+//!
+//! It is public for whoever measures etcd's own locks beside ours (`cargo xtask bench peers`), which take a
+//! few fields more: leases, orders, and the watches that end.
 
 /// What every answer begins with.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(super) struct Header {
+pub struct Header {
     #[prost(uint64, tag = "1")]
-    pub(super) cluster_id: u64,
+    pub cluster_id: u64,
     #[prost(uint64, tag = "2")]
-    pub(super) member_id: u64,
+    pub member_id: u64,
     #[prost(int64, tag = "3")]
-    pub(super) revision: i64,
+    pub revision: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct KeyValue {
+pub struct KeyValue {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
+    pub key: Vec<u8>,
     #[prost(int64, tag = "2")]
-    pub(super) create_revision: i64,
+    pub create_revision: i64,
     #[prost(int64, tag = "3")]
-    pub(super) mod_revision: i64,
+    pub mod_revision: i64,
     #[prost(bytes = "vec", tag = "5")]
-    pub(super) value: Vec<u8>,
+    pub value: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct RangeRequest {
+pub struct RangeRequest {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
+    pub key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
-    pub(super) range_end: Vec<u8>,
+    pub range_end: Vec<u8>,
     #[prost(int64, tag = "3")]
-    pub(super) limit: i64,
+    pub limit: i64,
     #[prost(int64, tag = "4")]
-    pub(super) revision: i64,
+    pub revision: i64,
+    /// 1 is upwards, 2 is downwards.
+    #[prost(int32, tag = "5")]
+    pub sort_order: i32,
+    /// 2 is by the revision of creation.
+    #[prost(int32, tag = "6")]
+    pub sort_target: i32,
     #[prost(bool, tag = "8")]
-    pub(super) keys_only: bool,
+    pub keys_only: bool,
+    /// 0 is any.
+    #[prost(int64, tag = "13")]
+    pub max_create_revision: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct RangeResponse {
+pub struct RangeResponse {
     #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<Header>,
+    pub header: Option<Header>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) kvs: Vec<KeyValue>,
+    pub kvs: Vec<KeyValue>,
     #[prost(bool, tag = "3")]
-    pub(super) more: bool,
+    pub more: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct PutRequest {
+pub struct PutRequest {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
+    pub key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
-    pub(super) value: Vec<u8>,
+    pub value: Vec<u8>,
+    /// 0 is none.
+    #[prost(int64, tag = "3")]
+    pub lease: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct DeleteRequest {
+pub struct DeleteRequest {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
+    pub key: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct DeleteResponse {
+    #[prost(int64, tag = "2")]
+    pub deleted: i64,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct RequestOp {
+pub struct RequestOp {
     #[prost(oneof = "Request", tags = "1, 2, 3")]
-    pub(super) request: Option<Request>,
+    pub request: Option<Request>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
-pub(super) enum Request {
+pub enum Request {
     #[prost(message, tag = "1")]
     Range(RangeRequest),
     #[prost(message, tag = "2")]
@@ -82,21 +103,21 @@ pub(super) enum Request {
 
 /// Of the answers to operations only those to reads are looked at.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct ResponseOp {
+pub struct ResponseOp {
     #[prost(message, optional, tag = "1")]
-    pub(super) range: Option<RangeResponse>,
+    pub range: Option<RangeResponse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
-pub(super) enum Relation {
+pub enum Relation {
     Equal = 0,
     Less = 2,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
 #[repr(i32)]
-pub(super) enum Target {
+pub enum Target {
     // etcd has the version of a key here. A message needs a zero.
     Version = 0,
     Create = 1,
@@ -104,19 +125,19 @@ pub(super) enum Target {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct Compare {
+pub struct Compare {
     #[prost(enumeration = "Relation", tag = "1")]
-    pub(super) result: i32,
+    pub result: i32,
     #[prost(enumeration = "Target", tag = "2")]
-    pub(super) target: i32,
+    pub target: i32,
     #[prost(bytes = "vec", tag = "3")]
-    pub(super) key: Vec<u8>,
+    pub key: Vec<u8>,
     #[prost(oneof = "Than", tags = "5, 6")]
-    pub(super) than: Option<Than>,
+    pub than: Option<Than>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, prost::Oneof)]
-pub(super) enum Than {
+pub enum Than {
     #[prost(int64, tag = "5")]
     Create(i64),
     #[prost(int64, tag = "6")]
@@ -124,112 +145,139 @@ pub(super) enum Than {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(super) struct TxnRequest {
+pub struct TxnRequest {
     #[prost(message, repeated, tag = "1")]
-    pub(super) compare: Vec<Compare>,
+    pub compare: Vec<Compare>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) success: Vec<RequestOp>,
+    pub success: Vec<RequestOp>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) failure: Vec<RequestOp>,
+    pub failure: Vec<RequestOp>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct TxnResponse {
+pub struct TxnResponse {
     #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<Header>,
+    pub header: Option<Header>,
     #[prost(bool, tag = "2")]
-    pub(super) succeeded: bool,
+    pub succeeded: bool,
     #[prost(message, repeated, tag = "3")]
-    pub(super) responses: Vec<ResponseOp>,
+    pub responses: Vec<ResponseOp>,
 }
 
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct LeaseGrantRequest {
+    /// In seconds.
+    #[prost(int64, tag = "1")]
+    pub ttl: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct LeaseGrantResponse {
+    #[prost(int64, tag = "2")]
+    pub id: i64,
+}
+
+/// One of these.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct WatchRequest {
+pub struct WatchRequest {
     #[prost(message, optional, tag = "1")]
-    pub(super) create: Option<WatchCreate>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct WatchCreate {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(super) range_end: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(super) start_revision: i64,
-    #[prost(bool, tag = "4")]
-    pub(super) progress_notify: bool,
-    #[prost(bool, tag = "8")]
-    pub(super) fragment: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct WatchResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<Header>,
-    #[prost(bool, tag = "3")]
-    pub(super) created: bool,
-    #[prost(bool, tag = "4")]
-    pub(super) canceled: bool,
-    #[prost(int64, tag = "5")]
-    pub(super) compact_revision: i64,
-    #[prost(string, tag = "6")]
-    pub(super) cancel_reason: String,
-    #[prost(bool, tag = "7")]
-    pub(super) fragment: bool,
-    #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
-}
-
-/// A put or a deletion; which of them does not matter here.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Event {
+    pub create: Option<WatchCreate>,
     #[prost(message, optional, tag = "2")]
-    pub(super) kv: Option<KeyValue>,
+    pub cancel: Option<WatchCancel>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct AuthenticateRequest {
+pub struct WatchCreate {
+    #[prost(bytes = "vec", tag = "1")]
+    pub key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub range_end: Vec<u8>,
+    #[prost(int64, tag = "3")]
+    pub start_revision: i64,
+    #[prost(bool, tag = "4")]
+    pub progress_notify: bool,
+    #[prost(bool, tag = "8")]
+    pub fragment: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct WatchCancel {
+    #[prost(int64, tag = "1")]
+    pub watch_id: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WatchResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: Option<Header>,
+    #[prost(int64, tag = "2")]
+    pub watch_id: i64,
+    #[prost(bool, tag = "3")]
+    pub created: bool,
+    #[prost(bool, tag = "4")]
+    pub canceled: bool,
+    #[prost(int64, tag = "5")]
+    pub compact_revision: i64,
+    #[prost(string, tag = "6")]
+    pub cancel_reason: String,
+    #[prost(bool, tag = "7")]
+    pub fragment: bool,
+    #[prost(message, repeated, tag = "11")]
+    pub events: Vec<Event>,
+}
+
+/// A put or a deletion.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Event {
+    /// 1 is a deletion.
+    #[prost(int32, tag = "1")]
+    pub kind: i32,
+    #[prost(message, optional, tag = "2")]
+    pub kv: Option<KeyValue>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct AuthenticateRequest {
     #[prost(string, tag = "1")]
-    pub(super) name: String,
+    pub name: String,
     #[prost(string, tag = "2")]
-    pub(super) password: String,
+    pub password: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct AuthenticateResponse {
+pub struct AuthenticateResponse {
     #[prost(string, tag = "2")]
-    pub(super) token: String,
+    pub token: String,
 }
 
 /// A request without fields.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub(super) struct Empty {}
+pub struct Empty {}
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct StatusResponse {
+pub struct StatusResponse {
     #[prost(message, optional, tag = "1")]
-    pub(super) header: Option<Header>,
+    pub header: Option<Header>,
     #[prost(uint64, tag = "4")]
-    pub(super) leader: u64,
+    pub leader: u64,
     #[prost(string, repeated, tag = "8")]
-    pub(super) errors: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct MembersResponse {
+pub struct MembersResponse {
     #[prost(message, repeated, tag = "2")]
-    pub(super) members: Vec<Member>,
+    pub members: Vec<Member>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Member {
+pub struct Member {
     #[prost(uint64, tag = "1")]
-    pub(super) id: u64,
+    pub id: u64,
     #[prost(string, tag = "2")]
-    pub(super) name: String,
+    pub name: String,
     #[prost(string, repeated, tag = "4")]
-    pub(super) client_urls: Vec<String>,
+    pub client_urls: Vec<String>,
     #[prost(bool, tag = "5")]
-    pub(super) is_learner: bool,
+    pub is_learner: bool,
 }

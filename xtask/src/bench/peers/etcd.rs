@@ -3,9 +3,12 @@
 //! A key with the client's lease stands for its place in the queue; the revision of its creation is the
 //! order. Whoever is not the first waits until the one before is deleted.
 
-mod wire;
-
 use anyhow::{Context, Result, bail};
+use catraca_registry::etcd::wire::{
+    Compare, DeleteRequest, DeleteResponse, Event, LeaseGrantRequest, LeaseGrantResponse,
+    PutRequest, RangeRequest, RangeResponse, Relation, Request, RequestOp, Target, Than,
+    TxnRequest, TxnResponse, WatchCancel, WatchCreate, WatchRequest, WatchResponse,
+};
 use http::uri::PathAndQuery;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -18,7 +21,6 @@ use tonic_prost::ProstCodec;
 
 use super::load::{Contender, Service};
 use super::server::{Servers, address};
-use wire::*;
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
 const TXN: &str = "/etcdserverpb.KV/Txn";
@@ -31,7 +33,6 @@ const TTL_SECONDS: i64 = 3600;
 const UPWARDS: i32 = 1;
 const DOWNWARDS: i32 = 2;
 const BY_CREATION: i32 = 2;
-const CREATION: i32 = 1;
 const DELETION: i32 = 1;
 
 /// A cluster with etcd's own settings.
@@ -124,7 +125,15 @@ impl EtcdClient {
             *last += 1;
         }
         let (key, sort_target) = (self.prefix.clone(), BY_CREATION);
-        RangeRequest { key, range_end, limit: 1, sort_order, sort_target, max_create_revision }
+        RangeRequest {
+            key,
+            range_end,
+            limit: 1,
+            sort_order,
+            sort_target,
+            max_create_revision,
+            ..Default::default()
+        }
     }
 
     /// Waits until all keys that were created before the own one are gone.
@@ -139,8 +148,8 @@ impl EtcdClient {
     }
 
     async fn wait_for_deletion(&mut self, key: Vec<u8>, start_revision: i64) -> Result<()> {
-        let create = WatchCreate { key: key.clone(), start_revision };
-        let create = WatchRequest { watching: Some(Watching::Create(create)) };
+        let create = WatchCreate { key: key.clone(), start_revision, ..Default::default() };
+        let create = WatchRequest { create: Some(create), cancel: None };
         let watch = match &mut self.watch {
             Some(watch) => {
                 watch.asked.send(create)?;
@@ -155,7 +164,7 @@ impl EtcdClient {
             };
             if heard.events.iter().any(is_it) {
                 let cancel = WatchCancel { watch_id: heard.watch_id };
-                watch.asked.send(WatchRequest { watching: Some(Watching::Cancel(cancel)) })?;
+                watch.asked.send(WatchRequest { create: None, cancel: Some(cancel) })?;
                 return Ok(());
             }
             // The end of an earlier watch is told late.
@@ -168,11 +177,18 @@ impl EtcdClient {
 
 impl Contender for EtcdClient {
     async fn acquire(&mut self) -> Result<()> {
-        let compare = Compare { target: CREATION, key: self.key.clone(), create_revision: Some(0) };
-        let put = Request::Put(PutRequest { key: self.key.clone(), lease: self.lease });
+        let (result, target) = (Relation::Equal.into(), Target::Create.into());
+        // Nobody has created it.
+        let compare =
+            Compare { result, target, key: self.key.clone(), than: Some(Than::Create(0)) };
+        let put = Request::Put(PutRequest {
+            key: self.key.clone(),
+            value: Vec::new(),
+            lease: self.lease,
+        });
         let owner = Request::Range(self.one(UPWARDS, 0));
         let success = [put, owner].map(|request| RequestOp { request: Some(request) }).into();
-        let request = TxnRequest { compare: vec![compare], success };
+        let request = TxnRequest { compare: vec![compare], success, failure: Vec::new() };
         let answer: TxnResponse = call(&self.channel, TXN, request).await?;
         if !answer.succeeded {
             bail!("the key of this client is there already");
