@@ -38,7 +38,11 @@ fn a_group_without_its_etcd_stops_to_grant_and_goes_on_by_itself_when_it_is_back
     etcd.stop();
     wait_until("the lease is over", || status(folder, &node).code == Some(4));
     status(folder, &node).says("In trouble: the registry");
-    assert_ne!(try_lock(folder, &node).code, Some(0), "it grants without a lease");
+    assert_eq!(
+        try_lock(folder, &node).code,
+        Some(122),
+        "it cannot serve, and does not know who has it"
+    );
     service.nodes[0].complains("the registry is in trouble");
     etcd.go_on();
     wait_until("it serves again", || is_served(folder, &node));

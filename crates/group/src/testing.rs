@@ -39,6 +39,8 @@ pub(crate) struct Recorder {
     pub(crate) timers: BTreeMap<Timer, Option<Duration>>,
     /// How many more locks there is room for; no limit if nothing.
     pub(crate) room: Option<usize>,
+    /// The lease of the member is over.
+    pub(crate) is_lapsed: bool,
     pub(crate) events: Option<Vec<(String, Change)>>,
 }
 
@@ -55,6 +57,10 @@ impl Driver for Recorder {
 
     fn set_timer(&mut self, timer: Timer, after: Option<Duration>) {
         self.timers.insert(timer, after);
+    }
+
+    fn is_valid_at(&mut self, _now: Time) -> bool {
+        !self.is_lapsed
     }
 
     fn take_room(&mut self) -> bool {

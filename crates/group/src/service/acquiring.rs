@@ -61,7 +61,7 @@ impl Service {
                 None => !host.is_free_here(part.key(permits)),
             });
             if is_taken {
-                return Err(Refusal::Taken);
+                return Err(if host.is_valid() { Refusal::Taken } else { Refusal::Lapsed });
             }
         }
         self.ask_next(id, host)
@@ -188,7 +188,9 @@ impl Service {
         }
         let usual = if request.refuses { Refusal::Taken } else { Refusal::TimedOut };
         let missing = self.missing().filter(|_| request.refuses).map(Refusal::Silent);
-        let why = self.not_ready().or(missing).unwrap_or(usual);
+        // Without a lease nothing was granted here, whoever has it: nobody may take that for an answer.
+        let lapsed = (!host.is_valid()).then_some(Refusal::Lapsed);
+        let why = self.not_ready().or(lapsed).or(missing).unwrap_or(usual);
         self.refuse(id, why, host, out);
     }
 

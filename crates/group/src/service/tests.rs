@@ -226,6 +226,13 @@ fn patience_ends_with_the_reason() {
     member.ask(owner, 4, &[&theirs], Wait::no());
     let silent = Refusal::Silent("b".to_string());
     assert_eq!(give_up(&mut member), [refused(owner, 4, silent)]);
+    // A member without a lease grants nothing, so it does not know whether somebody has it.
+    member.driver.is_lapsed = true;
+    for wait in [wait, Wait::no()] {
+        member.ask(owner, 5, &[&theirs], wait);
+        assert_eq!(give_up(&mut member), [refused(owner, 5, Refusal::Lapsed)]);
+    }
+    member.driver.is_lapsed = false;
     assert_eq!(member.member.shard().sizes()[2], 0, "nobody waits any more");
 }
 

@@ -28,7 +28,7 @@ pub(super) fn at_last(
             found.filter(|found| found.answers(wanted)).ok_or(why)
         }
         // It may be this very hold that was waited for: nobody knows that it is somebody else's.
-        Err(trouble) if matches!(why, Refusal::Taken | Refusal::TimedOut) => {
+        Err(trouble) if matches!(why, Refusal::Taken | Refusal::TimedOut | Refusal::Lapsed) => {
             Err(Refusal::Registry(trouble.to_string()))
         }
         Err(_) => Err(why),
