@@ -143,7 +143,7 @@ fn a_run_in_which_a_node_waits_while_the_token_goes_round_gives_up() {
 fn while_others_enter_a_run_goes_on_to_the_end_that_was_asked_for() {
     let flaw = Flaw { node_1_never_takes_it: true, by_timer: false };
     let report = run::<true>(&ring().with("run.entries", 500), flaw);
-    assert_eq!((report.end, report.entries, report.waiting), (End::Entries, 500, 1));
+    assert_eq!((report.end, report.entries, report.waiting), (End::Entries, 500, 2));
     let bounded = run::<true>(&ring().with("run.entries", 500).with("run.max-bypass", 20), flaw);
     assert!(bounded.violation.unwrap().what.contains('1'), "overtaking can be bounded");
 }
