@@ -181,6 +181,7 @@ impl<A: Algorithm> Algorithm for Mutant<A> {
     type Config = MutantConfig<A>;
 
     const TOKEN: bool = A::TOKEN;
+    const RESTLESS: bool = A::RESTLESS;
 
     fn new(me: NodeId, broken: &Self::Config, start: &Start) -> Self {
         Mutant(broken.mutation.create(me, &broken.config, start))

@@ -21,6 +21,9 @@ use crate::robust_k;
 /// The most resources that one group guards.
 pub const MAX_RESOURCES: u32 = 1_000_000;
 
+/// The most nodes of an algorithm that is in no registry.
+const MAX_OWN_NODES: u32 = 1_000_000;
+
 /// Before the name of an algorithm: single locks of it, taken in ascending order.
 const ORDERED: &str = "ordered:";
 
@@ -244,6 +247,17 @@ impl Spec {
         self.visit(Nothing)
     }
 
+    /// The same of an algorithm that is in no registry: it guards one resource, and lets one node in at a
+    /// time. What it knows of parameters and mutants is its own business.
+    pub fn check_own(&self) -> Result<(), SpecError> {
+        if !(1..=MAX_OWN_NODES).contains(&self.nodes) {
+            let (algorithm, nodes) = (self.algorithm.clone(), self.nodes);
+            return Err(SpecError::Nodes { algorithm, nodes, max: MAX_OWN_NODES });
+        }
+        self.validate_start_nodes()?;
+        self.validate_holder()
+    }
+
     /// What theory expects under `load`.
     pub fn theory(&self, load: Load) -> Result<Theory, SpecError> {
         self.validate()?;
@@ -349,21 +363,31 @@ impl Spec {
     }
 
     fn validate_start(&self) -> Result<(), SpecError> {
-        let inside = || self.start.holders().map(|(node, _)| node);
-        for node in inside().chain([self.start.token()]) {
-            if node.0 >= self.nodes {
-                return Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 });
-            }
-        }
+        self.validate_start_nodes()?;
         if self.takes_sets()? {
             return self.validate_claims();
         }
         if let Some(k) = self.k.filter(|&k| k > 1) {
-            return match inside().count() {
+            return match self.start.holders().count() {
                 many if many > k as usize => Err(SpecError::StartHolders { inside: many, k }),
                 _ => Ok(()),
             };
         }
+        self.validate_holder()
+    }
+
+    /// Everybody whom the start names exists.
+    fn validate_start_nodes(&self) -> Result<(), SpecError> {
+        let inside = self.start.holders().map(|(node, _)| node);
+        match inside.chain([self.start.token()]).find(|node| node.0 >= self.nodes) {
+            Some(node) => Err(SpecError::StartNode { node: node.0, last: self.nodes - 1 }),
+            None => Ok(()),
+        }
+    }
+
+    /// One node is inside at most, with the token.
+    fn validate_holder(&self) -> Result<(), SpecError> {
+        let inside = || self.start.holders().map(|(node, _)| node);
         match inside().count() {
             0 => Ok(()),
             1 => match inside().find(|&node| node != self.start.token()) {

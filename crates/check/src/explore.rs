@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use catraca_algorithms::{Spec, SpecError, Visitor};
+use catraca_algorithms::{Spec, SpecError};
 use catraca_core::{Algorithm, Claim};
 use catraca_trace::Trace;
 
@@ -174,6 +174,7 @@ pub struct Violation {
 /// Explores every run of the group that `spec` describes.
 ///
 /// `progress` is called about ten times a second, and once at the end.
+#[cfg(feature = "catalogue")]
 pub fn check(
     spec: &Spec,
     options: &Options,
@@ -184,7 +185,7 @@ pub fn check(
         options: &'a Options,
         progress: &'a mut dyn FnMut(&Progress),
     }
-    impl Visitor for Run<'_> {
+    impl catraca_algorithms::Visitor for Run<'_> {
         type Output = Report;
         fn visit<A: Algorithm>(self, config: A::Config) -> Report {
             check_group::<A>(config, self.spec, self.options, self.progress)

@@ -77,6 +77,7 @@
 mod claims;
 mod counterexample;
 mod explore;
+#[cfg(feature = "catalogue")]
 pub mod group;
 mod jobs;
 mod memory;
@@ -84,11 +85,14 @@ mod model;
 mod network;
 mod property;
 mod search;
+#[cfg(feature = "catalogue")]
 pub mod views;
 mod world;
 
 pub use claims::Claims;
-pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check, check_group};
+#[cfg(feature = "catalogue")]
+pub use explore::check;
+pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check_group};
 pub use model::{GroupModel, Move};
 pub use network::Network;
 pub use world::{Action, Application, Fault, Suspicion, Taken, World};

@@ -21,6 +21,7 @@ pub(crate) mod lock;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod members;
+pub(crate) mod new_algorithm;
 pub(crate) mod node;
 pub(crate) mod process;
 pub(crate) mod recover;

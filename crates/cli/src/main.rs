@@ -73,6 +73,7 @@ enum Command {
     Experiment(commands::experiment::Arguments),
     Graph(commands::graph::Arguments),
     Algorithms(commands::algorithms::Arguments),
+    NewAlgorithm(commands::new_algorithm::Arguments),
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
     Process(commands::process::Arguments),
@@ -98,6 +99,7 @@ impl Command {
                 | Command::Experiment(_)
                 | Command::Graph(_)
                 | Command::Algorithms(_)
+                | Command::NewAlgorithm(_)
                 | Command::Config(_)
                 // A connection that ends is all that its server has to know.
                 | Command::Git(_)
@@ -153,6 +155,7 @@ fn main() -> ExitCode {
         Command::Experiment(arguments) => arguments.run(),
         Command::Graph(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
+        Command::NewAlgorithm(arguments) => arguments.run(),
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
         Command::Process(arguments) => arguments.run(),

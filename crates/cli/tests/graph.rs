@@ -116,6 +116,59 @@ fn every_kind_of_graph_can_be_generated_converted_and_looked_at() {
     assert!(std::fs::read(folder.path("strip.png")).unwrap().starts_with(b"\x89PNG"));
 }
 
+/// As SocioPatterns publishes them: seconds since 1970, a sample every 20 seconds.
+const SAMPLES: &str = "1262454020 1 2\n1262454040 1 2\n1262454060 2 3\n1262454060 3 3\n";
+
+#[test]
+fn times_of_a_file_begin_at_the_first_contact_and_are_told_as_dates() {
+    let folder = Folder::new();
+    folder.write("samples.dat", SAMPLES);
+    let info = ["graph", "info", "samples.dat"];
+    folder
+        .run(&info)
+        .quietly(0)
+        .says("passed over 1 contact of a node with itself")
+        .says("its samples are 20 s apart; --instant joins those that follow each other");
+    folder
+        .run(&[&info[..], &["--instant", "20"]].concat())
+        .quietly(0)
+        .says("instant 0 begins at 1262454020 of the file, 2010-01-02 17:40:20 UTC; an instant is 20 s")
+        .says("graph       3 nodes, 2 contacts, instants 0 to 2")
+        .says("lengths     1.50 instants on average, 2 instants (40 s) at most");
+    let journey = ["graph", "journey", "samples.dat", "1", "3", "--instant", "20"];
+    let ran = folder.run(&journey);
+    ran.says(
+        "leaves at 0 (2010-01-02 17:40:20 UTC), arrives at 2 (2010-01-02 17:41:00 UTC), 2 hops",
+    )
+    .complained(&["passed over 1 contact of a node with itself"]);
+    let seconds = [&journey[..], &["--times", "seconds", "--origin", "1262454000"]].concat();
+    folder
+        .run(&seconds)
+        .says("leaves at 1 (20 s), arrives at 3 (60 s), 2 hops, takes 2 instants (40 s)");
+    for (flag, value, why) in [
+        ("--times", "hours", "times cannot be told as 'hours': say instants, seconds or dates"),
+        ("--origin", "noon", "'noon' is no beginning of time: say 'first'"),
+        ("--origin", "-3", "'-3' is no beginning of time"),
+        ("--origin", "2000000000", "the file ends without a contact"),
+    ] {
+        folder.run(&[&info[..], &[flag, value]].concat()).refused(&[why]);
+    }
+    folder.write("own.txt", FIGURE);
+    folder
+        .run(&["graph", "info", "own.txt", "--times", "dates"])
+        .refused(&["--times: Catraca's own format has instants alone"]);
+}
+
+#[test]
+fn the_chart_of_a_long_trace_is_small() {
+    let folder = Folder::new();
+    let line = |at: u32| format!("{at} {} {}\n", at * 31 % 97, 97 + at * 17 % 89);
+    folder.write("long.dat", (0..100_000).map(line).collect::<String>());
+    folder.run(&["graph", "draw", "long.dat", "chart.svg", "--chart"]).quietly(0);
+    let size = folder.read("chart.svg").len();
+    assert!(size < 2_000_000, "{size}");
+}
+
 #[test]
 fn the_propositions_are_searched_and_the_counterexample_drawn() {
     let folder = folder();
@@ -147,7 +200,10 @@ fn files_that_are_no_traces_are_refused_with_the_line() {
             b"9 CONN a b up\n3 CONN b c up\n",
             &["line 2: the event at 3 comes after one at 9", "in the order of time"],
         ),
-        (b"1 a b\n2 a a\n", &["line 2: node a is in contact with itself; leave the line out"]),
+        (
+            b"catraca graph\n2 a a\n",
+            &["line 2: node a is in contact with itself; leave the line out"],
+        ),
         (b"1 a b\n-2 a b\n", &["line 2: the time -2 is negative; times begin at 0"]),
         (b"start,end,a,b\n5,3,x,y\n", &["line 2: the contact ends at 3, before it begins at 5"]),
         (

@@ -62,6 +62,10 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// Whether exactly one token exists at any time, at a node or in a message.
     const TOKEN: bool = false;
 
+    /// Whether messages or timers go on for ever although nobody asks, as where a token goes round a
+    /// ring. A run of such an algorithm ends when everybody has been served.
+    const RESTLESS: bool = false;
+
     /// Node `me` of a group that begins in `start`.
     fn new(me: NodeId, config: &Self::Config, start: &Start) -> Self;
 

@@ -1,7 +1,5 @@
 //! Contact charts: a line per node, time to the right, who meets whom and when.
 
-use std::collections::BTreeSet;
-
 use catraca_core::NodeId;
 use catraca_topology::evolving::{Contact, EvolvingGraph, Hop, Journey};
 
@@ -13,8 +11,16 @@ use crate::ticks;
 
 /// The most nodes that have a line each.
 const MAX_NODES: u32 = 400;
-/// Contacts are joined by lines if there are not more than this; otherwise they are ticks.
+/// Contacts are joined by lines if there are not more than this; otherwise they are counted in bins.
 const MOST_JOINED: usize = 300;
+/// How wide a bin is.
+const BIN: f64 = 4.0;
+/// Up to which share of a bin a node is in contact, how dark that is, and what the legend says of it.
+const LEVELS: [(f64, f64, &str); 3] = [
+    (1.0 / 3.0, 0.3, "in contact for up to a third of the time"),
+    (2.0 / 3.0, 0.55, "up to two thirds"),
+    (f64::INFINITY, 0.9, "more"),
+];
 const PLOT: f64 = 980.0;
 const TEXT_SIZE: f64 = 12.0;
 const CONTACT: &str = "#8c8c8c";
@@ -30,6 +36,8 @@ pub struct ContactChart<'a> {
     pub from: u64,
     /// The last instant. Laps of a cycle are drawn out up to it.
     pub to: u64,
+    /// What stands below the axis: what an instant is.
+    pub axis: String,
     /// Journeys in it, with their names.
     pub journeys: Vec<(String, Journey)>,
 }
@@ -55,15 +63,17 @@ pub fn contact_chart(chart: &ContactChart<'_>) -> Result<Picture, DrawError> {
     if visible.len() <= MOST_JOINED {
         layout.draw_joined(&mut svg, &visible);
     } else {
-        layout.draw_ticks(&mut svg, &visible);
+        layout.draw_bins(&mut svg, &visible);
     }
     for (index, (name, journey)) in chart.journeys.iter().enumerate() {
         svg.group(r#"class="journey""#, name, |svg| layout.draw_journey(svg, index, journey));
     }
     let legend = chart.journeys.iter().map(|(name, _)| text_width(name, TEXT_SIZE) + 60.0);
+    let bins = LEVELS.iter().map(|(.., name)| text_width(name, TEXT_SIZE) + 36.0);
+    let bins = if visible.len() <= MOST_JOINED { 160.0 } else { bins.sum::<f64>() };
     let width = (layout.right() + MARGIN)
         .max(text_width(&chart.title, 18.0) + 2.0 * MARGIN)
-        .max(2.0 * MARGIN + 160.0 + legend.sum::<f64>());
+        .max(2.0 * MARGIN + bins + legend.sum::<f64>());
     Ok(svg.finish(width.ceil() as u32, (layout.bottom() + 54.0).ceil() as u32))
 }
 
@@ -113,20 +123,20 @@ impl Layout {
 
     fn draw_legend(&self, svg: &mut Svg, chart: &ContactChart<'_>, is_joined: bool) {
         let (mut x, y) = (MARGIN + 8.0, MARGIN + 42.0);
-        if is_joined {
-            draw_contact(svg, (x, y - 9.0), (x, y + 9.0), 3.0);
-        } else {
-            svg.line(
-                (x, y - 6.0),
-                (x, y + 6.0),
-                format_args!(r#"stroke="{INK}" stroke-width="1.4""#),
-            );
-        }
         let write = |svg: &mut Svg, x: f64, name: &str| {
             svg.text((x, y + 4.3), name, TEXT_SIZE, r#"class="legend""#);
             x + text_width(name, TEXT_SIZE) + 24.0
         };
-        x = write(svg, x + 12.0, "contact");
+        if is_joined {
+            draw_contact(svg, (x, y - 9.0), (x, y + 9.0), 3.0);
+            x = write(svg, x + 12.0, "contact");
+        } else {
+            for (_, opacity, name) in LEVELS {
+                let style = format!(r#"fill="{INK}" fill-opacity="{opacity}""#);
+                svg.rect((x - 6.0, y - 6.0), (12.0, 12.0), style);
+                x = write(svg, x + 12.0, name);
+            }
+        }
         for (index, (name, _)) in chart.journeys.iter().enumerate() {
             svg.line((x, y), (x + 26.0, y), journey_style(index));
             x = write(svg, x + 34.0, name);
@@ -165,7 +175,7 @@ impl Layout {
         }
         let middle = (self.left + self.right()) / 2.0;
         let style = r#"text-anchor="middle""#;
-        svg.text((middle, self.bottom() + 38.0), "instant", TEXT_SIZE, style);
+        svg.text((middle, self.bottom() + 38.0), &chart.axis, TEXT_SIZE, style);
     }
 
     /// Contacts that begin at one instant are side by side.
@@ -194,21 +204,57 @@ impl Layout {
         }
     }
 
-    /// Many contacts: a tick on each of the two lines; what falls on the same pixel is drawn once.
-    fn draw_ticks(&self, svg: &mut Svg, contacts: &[Contact]) {
+    /// Many contacts: of each node, for how much of the time it is in contact, in bins of a few pixels.
+    /// However many contacts there are, the picture does not grow beyond its bins.
+    fn draw_bins(&self, svg: &mut Svg, contacts: &[Contact]) {
         let height = (self.line * 0.7).min(12.0);
-        let mut drawn = BTreeSet::new();
-        for contact in contacts {
-            let (begin, end) = (self.x(contact.from), self.x(contact.to));
-            for node in [contact.a, contact.b] {
-                if !drawn.insert((node, (begin * 2.0) as u64, (end * 2.0) as u64)) {
-                    continue;
-                }
-                let y = self.y(node);
-                let width = (end - begin).max(1.0);
-                let style = format!(r#"class="meets" fill="{INK}" fill-opacity="0.55""#);
-                svg.rect((begin - 0.5, y - height / 2.0), (width, height), style);
+        for (index, stretches) in self.in_contact(contacts).into_iter().enumerate() {
+            let mut shares = vec![0.0; ((self.right() - self.left) / BIN).ceil() as usize];
+            for (from, to) in stretches {
+                self.add_stretch(&mut shares, from, to);
             }
+            let levels: Vec<usize> = shares.into_iter().map(level).collect();
+            let (top, mut bin) = (self.y(NodeId(index as u32)) - height / 2.0, 0);
+            for alike in levels.chunk_by(|one, next| one == next) {
+                let x = self.left + bin as f64 * BIN;
+                let width = (alike.len() as f64 * BIN).min(self.right() - x);
+                if let Some(opacity) = alike[0].checked_sub(1).map(|level| LEVELS[level].1) {
+                    let style = format!(r#"class="meets" fill="{INK}" fill-opacity="{opacity}""#);
+                    svg.rect((x, top), (width, height), style);
+                }
+                bin += alike.len();
+            }
+        }
+    }
+
+    /// When each node is in contact with anybody: first and last instants, apart from each other.
+    fn in_contact(&self, contacts: &[Contact]) -> Vec<Vec<(u64, u64)>> {
+        let mut by_node: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.nodes as usize];
+        for contact in contacts {
+            let (from, to) = (contact.from.max(self.from), contact.to.min(self.to));
+            for node in [contact.a, contact.b] {
+                let stretches = &mut by_node[node.index()];
+                match stretches.last_mut() {
+                    // Contacts come in the order of their beginnings.
+                    Some(last) if from <= last.1 + 1 => last.1 = last.1.max(to),
+                    _ => stretches.push((from, to)),
+                }
+            }
+        }
+        by_node
+    }
+
+    /// Adds to each bin how much of it the instants from `from` to `to` take.
+    fn add_stretch(&self, shares: &mut [f64], from: u64, to: u64) {
+        let place = |instants: u64| instants as f64 * self.instant / BIN;
+        let (begin, end) = (place(from - self.from), place(to - self.from + 1));
+        let first = begin as usize;
+        for (bin, share) in shares.iter_mut().enumerate().skip(first) {
+            let covered = end.min(bin as f64 + 1.0) - begin.max(bin as f64);
+            if covered <= 0.0 {
+                break;
+            }
+            *share += covered;
         }
     }
 
@@ -225,6 +271,14 @@ impl Layout {
             let fill = format!(r#"fill="{}""#, PALETTE[index % PALETTE.len()]);
             svg.polygon(&head((tip.0, self.y(from)), tip), fill);
         }
+    }
+}
+
+/// 0 for a bin without a contact, then as in [`LEVELS`], from 1 on.
+fn level(share: f64) -> usize {
+    match share {
+        none if none <= 0.0 => 0,
+        some => 1 + LEVELS.iter().position(|(most, ..)| some <= *most).unwrap_or(0),
     }
 }
 
@@ -245,7 +299,8 @@ mod tests {
     use super::*;
 
     fn chart(graph: &EvolvingGraph, to: u64) -> ContactChart<'_> {
-        ContactChart { title: "Buses".to_owned(), graph, from: 0, to, journeys: Vec::new() }
+        let (title, axis) = ("Buses".to_owned(), "instant".to_owned());
+        ContactChart { title, graph, from: 0, to, axis, journeys: Vec::new() }
     }
 
     fn count(picture: &Picture, part: &str) -> usize {
@@ -276,12 +331,31 @@ mod tests {
     }
 
     #[test]
-    fn many_contacts_become_ticks() {
+    fn many_contacts_are_counted_in_bins() {
+        // Node 7 is always in contact, the others every seventh instant.
         let contacts = (0..1_000).map(|at| Contact::at(at, (at % 7) as u32, 7)).collect();
         let graph = EvolvingGraph::numbered(8, contacts, 999, None).unwrap();
         let picture = contact_chart(&chart(&graph, 999)).unwrap();
         assert_eq!(count(&picture, r#"class="contact""#), 0);
-        assert_eq!(count(&picture, r#"class="meets""#), 2_000);
+        let dark = r##"class="meets" fill="#222222" fill-opacity="0.9""##;
+        assert_eq!(count(&picture, dark), 1, "one stretch from the first bin to the last");
+        assert!(count(&picture, r##"class="meets" fill="#222222" fill-opacity="0.3""##) > 100);
+    }
+
+    #[test]
+    fn a_chart_does_not_grow_with_its_contacts() {
+        let size = |contacts: u64| {
+            let meet = |at: u64| Contact::at(at, (at * 7 % 99) as u32, 99);
+            let graph =
+                EvolvingGraph::numbered(100, (0..contacts).map(meet).collect(), contacts, None);
+            contact_chart(&chart(&graph.unwrap(), contacts)).unwrap().svg().len()
+        };
+        assert!(size(200_000) < 1_000_000, "{}", size(200_000));
+    }
+
+    #[test]
+    fn a_bin_is_as_dark_as_the_share_of_time_in_contact() {
+        assert_eq!([0.0, 0.1, 0.5, 0.7, 1.0].map(level), [0, 1, 2, 3, 3]);
     }
 
     #[test]

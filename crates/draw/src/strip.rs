@@ -1,5 +1,7 @@
 //! A strip of snapshots: an evolving graph instant by instant, with the states of its nodes.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use catraca_core::{NodeId, Phase};
 
 use crate::layout::MARGIN;
@@ -13,6 +15,10 @@ const MAX_NODES: u32 = 32;
 const MAX_PANELS: usize = 64;
 const COLUMNS: usize = 6;
 const RADIUS: f64 = 16.0;
+/// An edge comes no nearer than this to the middle of a node that is not its own.
+const CLEAR: f64 = RADIUS + 4.0;
+/// Bends are tried in steps of so many pixels.
+const BEND: f64 = 4.0;
 const DOT: f64 = 6.5;
 /// From one pending request to the next.
 const LINE: f64 = 15.0;
@@ -120,6 +126,9 @@ struct Shape<'a> {
     middle: Point,
     width: f64,
     height: f64,
+    /// For edges that would pass behind a node, which then seems to be on the way: where they bend,
+    /// from the corner of a panel.
+    bends: BTreeMap<(NodeId, NodeId), Point>,
 }
 
 impl<'a> Shape<'a> {
@@ -131,7 +140,39 @@ impl<'a> Shape<'a> {
         let room = RADIUS + 8.0 + most as f64 * LINE;
         let side = if most > 0 { 46.0 } else { 10.0 };
         let middle = (radius + RADIUS + side, radius + room);
-        Shape { names, radius, middle, width: 2.0 * middle.0, height: 2.0 * middle.1 + 34.0 }
+        let (width, height) = (2.0 * middle.0, 2.0 * middle.1 + 34.0);
+        let mut shape = Shape { names, radius, middle, width, height, bends: BTreeMap::new() };
+        let edges = panels.iter().flat_map(|panel| &panel.edges);
+        let edges: BTreeSet<_> = edges.map(|&(a, b)| (a.min(b), a.max(b))).collect();
+        for (a, b) in edges {
+            if let Some(bend) = shape.bend(a.index(), b.index()) {
+                shape.bends.insert((a, b), bend);
+            }
+        }
+        shape
+    }
+
+    /// Where the edge between two nodes bends so that it passes behind no other; nothing if it is
+    /// straight. The nodes are on a circle, so there is room towards its middle.
+    fn bend(&self, a: usize, b: usize) -> Option<Point> {
+        let place = |node| self.place((0.0, 0.0), node);
+        let (from, to) = (place(a), place(b));
+        let halfway = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+        let inwards = (self.middle.0 - halfway.0, self.middle.1 - halfway.1);
+        let room = inwards.0.hypot(inwards.1);
+        let others = || (0..self.names.len()).filter(|&node| node != a && node != b);
+        let is_clear =
+            |bend: Point| others().all(|node| distance(place(node), (from, bend, to)) >= CLEAR);
+        if is_clear(halfway) || room < BEND {
+            return None;
+        }
+        // As little as is enough. A curve goes half as far as the point that it bends to.
+        let steps = (2.0 * room / BEND) as u32;
+        let mut bends = (1..=steps).map(|step| {
+            let share = f64::from(step) * BEND / room;
+            (halfway.0 + share * inwards.0, halfway.1 + share * inwards.1)
+        });
+        bends.find(|&bend| is_clear(bend))
     }
 
     /// Node 0 is on top, the others follow clockwise.
@@ -144,7 +185,11 @@ impl<'a> Shape<'a> {
     fn draw(&self, svg: &mut Svg, corner: Point, panel: &StripPanel) {
         for &(a, b) in &panel.edges {
             let (from, to) = (self.place(corner, a.index()), self.place(corner, b.index()));
-            svg.line(from, to, format_args!(r#"class="edge" stroke="{INK}" stroke-width="2""#));
+            let style = format!(r#"class="edge" fill="none" stroke="{INK}" stroke-width="2""#);
+            match self.bends.get(&(a.min(b), a.max(b))) {
+                Some(&(x, y)) => svg.curve(from, (corner.0 + x, corner.1 + y), to, style),
+                None => svg.line(from, to, style),
+            }
         }
         for (index, node) in panel.nodes.iter().enumerate() {
             let at = self.place(corner, index);
@@ -197,6 +242,19 @@ impl<'a> Shape<'a> {
             svg.text(at, &format!("and {hidden} more"), 10.0, style);
         }
     }
+}
+
+/// How near a curve comes to a point, looked at in a few dozen places.
+fn distance(at: Point, (from, bend, to): (Point, Point, Point)) -> f64 {
+    const PLACES: u32 = 48;
+    let away = |place: u32| {
+        let t = f64::from(place) / f64::from(PLACES);
+        let along = |from: f64, bend: f64, to: f64| {
+            (1.0 - t) * (1.0 - t) * from + 2.0 * t * (1.0 - t) * bend + t * t * to
+        };
+        (along(from.0, bend.0, to.0) - at.0).hypot(along(from.1, bend.1, to.1) - at.1)
+    };
+    (0..=PLACES).map(away).fold(f64::INFINITY, f64::min)
 }
 
 /// A request, in the colour of its owner.
@@ -262,6 +320,41 @@ mod tests {
         assert_eq!(count(">9</text>"), 6);
         assert_eq!(count(">instant 4</text>"), 1);
         assert_eq!(count("A &lt; B"), 1);
+    }
+
+    #[test]
+    fn an_edge_that_would_pass_behind_a_node_bends_around_it() {
+        let idle = StripNode { phase: Phase::Idle, has_token: false, pending: Vec::new() };
+        for nodes in [3, 8, 20, 32] {
+            let every = |a: u32| (a + 1..nodes).map(move |b| (NodeId(a), NodeId(b)));
+            let edges: Vec<_> = (0..nodes).flat_map(every).collect();
+            let panel = StripPanel { at: 0, edges, nodes: vec![idle.clone(); nodes as usize] };
+            let (names, panels) = (names(nodes), [panel]);
+            let shape = Shape::new(&names, &panels);
+            for &(a, b) in &panels[0].edges {
+                let (a, b) = (a.index(), b.index());
+                let place = |node| shape.place((0.0, 0.0), node);
+                let (from, to) = (place(a), place(b));
+                let straight = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0);
+                let bend = shape.bend(a, b).unwrap_or(straight);
+                for other in (0..nodes as usize).filter(|&other| other != a && other != b) {
+                    let near = distance(place(other), (from, bend, to));
+                    assert!(near >= CLEAR, "{a}-{b} is {near} from {other} of {nodes}");
+                }
+            }
+        }
+        // Of 20 nodes, 19 and 1 are on both sides of 0.
+        let one = StripPanel {
+            at: 0,
+            edges: [(1, 19), (0, 10)].map(|(a, b)| (NodeId(a), NodeId(b))).to_vec(),
+            nodes: vec![idle; 20],
+        };
+        let picture = strip("t", &names(20), &[one]).unwrap();
+        let edge = |shape: &str| {
+            let edges = picture.svg().lines().filter(|line| line.contains(r#"class="edge""#));
+            edges.filter(|line| line.starts_with(shape)).count()
+        };
+        assert_eq!((edge("<path"), edge("<line")), (1, 1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use catraca_algorithms::{Load, Spec};
 
 use crate::engine::{Hooks, run};
 use crate::report::Report;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{Own, Scenario, ScenarioError};
 use crate::setup::Setup;
 use crate::time::{TICKS_PER_UNIT, Time};
 
@@ -74,10 +74,7 @@ pub struct Row {
 impl Comparison {
     /// The runs: by load, then by size, then by algorithm.
     pub fn jobs(&self) -> Result<Vec<Job>, ScenarioError> {
-        let sizes = match self.common.cluster_shape()? {
-            Some((_, nodes)) => vec![nodes],
-            None => self.nodes.clone(),
-        };
+        let sizes = self.sizes()?;
         let mut jobs = Vec::new();
         for &load in &self.loads {
             for &nodes in &sizes {
@@ -89,34 +86,39 @@ impl Comparison {
         Ok(jobs)
     }
 
-    fn job(&self, algorithm: &str, nodes: u32, load: LoadKind) -> Result<Job, ScenarioError> {
-        let size = u64::from(nodes);
-        let mut group = self.group(algorithm, nodes)?;
-        if !group.says("run.entries") {
-            group = group.with("run.entries", default_entries(size));
+    /// The runs of an algorithm that is in no registry, by load and then by size: what goes beside those
+    /// of [`jobs`](Self::jobs), with [`run_algorithm`](crate::run_algorithm).
+    pub fn jobs_own(&self, own: Own) -> Result<Vec<Job>, ScenarioError> {
+        let setup = |scenario: &Scenario| scenario.setup_own(own);
+        let mut jobs = Vec::new();
+        for &load in &self.loads {
+            for &nodes in &self.sizes()? {
+                let group = self.sized(self.common.clone(), nodes);
+                jobs.push(job(group, nodes, load, setup)?);
+            }
         }
-        let scenario = match load {
-            // Everybody asks at once, so no request can be near the one before.
-            LoadKind::Closed(Load::High) => {
-                group.without("workload.locality").with("run.warmup", 2 * size)
-            }
-            LoadKind::Closed(Load::Low) => {
-                let serial = group.with("workload.arrivals", "serial").with("run.warmup", 4 * size);
-                let slowest = serial.setup()?.network.latency.slowest_mean();
-                let pause = Time(libm::round(QUIET * slowest * TICKS_PER_UNIT as f64) as u64);
-                serial.with("workload.pause", pause)
-            }
-            LoadKind::Open => group.with("workload.arrivals", "open").with("run.warmup", 2 * size),
-        };
-        Ok(Job { load, setup: scenario.setup()?, scenario })
+        Ok(jobs)
+    }
+
+    fn job(&self, algorithm: &str, nodes: u32, load: LoadKind) -> Result<Job, ScenarioError> {
+        job(self.group(algorithm, nodes)?, nodes, load, Scenario::setup)
+    }
+
+    /// How many nodes there are.
+    fn sizes(&self) -> Result<Vec<u32>, ScenarioError> {
+        Ok(match self.common.cluster_shape()? {
+            Some((_, nodes)) => vec![nodes],
+            None => self.nodes.clone(),
+        })
+    }
+
+    fn sized(&self, scenario: Scenario, nodes: u32) -> Scenario {
+        if scenario.says("clusters") { scenario } else { scenario.with("nodes", nodes) }
     }
 
     /// The algorithm with those of the parameters that it takes.
     fn group(&self, algorithm: &str, nodes: u32) -> Result<Scenario, ScenarioError> {
-        let mut scenario = self.common.clone().with("algorithm", algorithm);
-        if !scenario.says("clusters") {
-            scenario = scenario.with("nodes", nodes);
-        }
+        let mut scenario = self.sized(self.common.clone().with("algorithm", algorithm), nodes);
         // Also what this algorithm does not take must make sense.
         let entry = scenario.spec()?.entry()?;
         for parameter in PARAMETERS {
@@ -126,6 +128,33 @@ impl Comparison {
         }
         Ok(scenario)
     }
+}
+
+/// The run of `group` under `load`.
+fn job(
+    mut group: Scenario,
+    nodes: u32,
+    load: LoadKind,
+    setup: impl Fn(&Scenario) -> Result<Setup, ScenarioError>,
+) -> Result<Job, ScenarioError> {
+    let size = u64::from(nodes);
+    if !group.says("run.entries") {
+        group = group.with("run.entries", default_entries(size));
+    }
+    let scenario = match load {
+        // Everybody asks at once, so no request can be near the one before.
+        LoadKind::Closed(Load::High) => {
+            group.without("workload.locality").with("run.warmup", 2 * size)
+        }
+        LoadKind::Closed(Load::Low) => {
+            let serial = group.with("workload.arrivals", "serial").with("run.warmup", 4 * size);
+            let slowest = setup(&serial)?.network.latency.slowest_mean();
+            let pause = Time(libm::round(QUIET * slowest * TICKS_PER_UNIT as f64) as u64);
+            serial.with("workload.pause", pause)
+        }
+        LoadKind::Open => group.with("workload.arrivals", "open").with("run.warmup", 2 * size),
+    };
+    Ok(Job { load, setup: setup(&scenario)?, scenario })
 }
 
 /// As many entries as take about the same time whatever the size of the group, but several of each

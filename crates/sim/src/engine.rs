@@ -7,6 +7,7 @@ mod messages;
 mod sets;
 mod suspicion;
 mod timers;
+mod unrest;
 mod upkeep;
 mod workload;
 
@@ -33,6 +34,7 @@ use crate::workload::Arrivals;
 use bounds::Bounds;
 use sets::Sets;
 use suspicion::Suspicions;
+use unrest::Unrest;
 use upkeep::Upkeep;
 
 /// How many events pass between two looks at the stop flag.
@@ -149,6 +151,7 @@ struct Simulation<'a, A: Algorithm> {
     bypass: Bypass,
     suspicions: Suspicions,
     upkeep: Upkeep,
+    unrest: Unrest,
     metrics: Metrics,
     bounds: Bounds,
     events: u64,
@@ -195,8 +198,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             bypass: Bypass::new(spec.nodes, setup.max_bypass),
             suspicions: Suspicions::default(),
             upkeep: Upkeep::new(setup),
+            unrest: Unrest::default(),
             metrics: Metrics::new(A::Message::KINDS.len()),
-            bounds: Bounds::of::<Event<A::Message>>(),
+            bounds: Bounds::of::<Event<A::Message>>().on(spec.nodes),
             events: 0,
             entered: 0,
             violation: None,
@@ -215,6 +219,9 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             if entries_wanted.is_some_and(|wanted| self.entered >= wanted) {
                 break End::Entries;
             }
+            if let Some(end) = self.ends_in_unrest() {
+                break end;
+            }
             let Some((now, event)) = self.queue.pop() else { break End::Quiet };
             if self.setup.limits.time.is_some_and(|limit| now > limit) {
                 break End::Time;
@@ -224,6 +231,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
             }
             self.events += 1;
             self.upkeep.pending -= usize::from(Self::is_upkeep(&event));
+            self.note_unrest(&event);
             if self.events.is_multiple_of(EVENTS_PER_LOOK)
                 && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
             {
@@ -339,6 +347,7 @@ impl<'a, A: Algorithm> Simulation<'a, A> {
         if let Some(sets) = &mut self.sets {
             sets.enter(now, node, &claim);
         }
+        self.unrest.note_entry();
         self.entered += 1;
         if self.entered == self.setup.warmup {
             self.metrics.reset(now);

@@ -15,6 +15,8 @@ pub enum End {
     Time,
     /// Nothing more could happen.
     Quiet,
+    /// Everybody who asked was served, and messages would go on for ever.
+    Served,
     /// An invariant broke.
     Violation,
     /// It was asked to stop.
@@ -27,6 +29,10 @@ pub enum End {
     SameInstant,
     /// It gave up: the clock cannot count further.
     EndOfTime,
+    /// It gave up: messages go on and nodes wait, but nobody enters.
+    NobodyEnters,
+    /// It gave up: everybody was served and messages go on, which the algorithm does not say of itself.
+    Restless,
 }
 
 impl End {
@@ -48,7 +54,20 @@ impl End {
             End::EndOfTime => {
                 Some("the clock cannot count further; shorten the times, or end the run earlier")
             }
-            End::Entries | End::Time | End::Quiet | End::Violation | End::Interrupted => None,
+            End::NobodyEnters => Some(
+                "nodes wait and messages go on, more than a million of them, but nobody enters; \
+                 'check' says whether somebody waits for ever",
+            ),
+            End::Restless => Some(
+                "everybody was served, but messages go on, more than a million of them; if that is \
+                 meant, the algorithm says so with 'const RESTLESS: bool = true;'",
+            ),
+            End::Entries
+            | End::Time
+            | End::Quiet
+            | End::Served
+            | End::Violation
+            | End::Interrupted => None,
         }
     }
 }

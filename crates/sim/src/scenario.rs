@@ -7,6 +7,7 @@ mod file;
 mod keys;
 mod members;
 mod network;
+mod own;
 mod parse;
 mod values;
 mod workload;
@@ -17,6 +18,7 @@ use catraca_algorithms::mutants::{Caught, Listed};
 
 pub use file::{ReadError, read_text};
 pub use keys::{KEYS, Key};
+pub use own::Own;
 
 /// What was said about a run: for each key of [`KEYS`], the texts it was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,8 @@
 //! here, is the graph at the instant t_i of the hop.
 //!
 //! - [`EvolvingGraph`], [`Contact`]: the graph.
-//! - [`Reader`], [`Format`], [`write()`]: files in several formats.
+//! - [`Reader`], [`Import`], [`Format`], [`write()`]: files in several formats, with their times and what
+//!   was passed over.
 //! - [`generate`]: graphs to experiment with.
 //! - [`Journeys`]: foremost, shortest and fastest journeys.
 //! - [`Reachability`]: all pairs at once.
@@ -34,5 +35,8 @@ pub use conditions::{
 pub use graph::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES, MAX_INSTANT};
 pub use journey::{Arrivals, Hop, Journey, Journeys};
 pub use reach::{Farthest, Reachability};
-pub use read::{Format, FormatError, LineError, LineFault, Reader, Resolution, ResolutionError};
+pub use read::{
+    Clock, Format, FormatError, Import, LineError, LineFault, Moment, Origin, OriginError, Reader,
+    Resolution, ResolutionError, Skipped,
+};
 pub use write::{WriteError, write};

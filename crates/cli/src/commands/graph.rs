@@ -8,6 +8,7 @@ mod info;
 mod journey;
 mod propositions;
 mod run;
+mod times;
 mod trace;
 mod words;
 mod workload;

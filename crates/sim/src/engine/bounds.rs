@@ -18,6 +18,9 @@ pub(crate) struct Bounds {
     pending: usize,
     /// Events that happen at the very instant that caused them.
     pub(crate) at_once: u64,
+    /// Messages and timers that come while somebody waits, or after everybody was served, without an
+    /// entry.
+    pub(crate) fruitless: u64,
     /// When the clock ends. Any time that can be asked for fits between it and an overflow.
     last: Time,
 }
@@ -26,6 +29,9 @@ impl Bounds {
     const QUEUED: usize = 1_000_000;
     const PENDING_BYTES: usize = 1 << 30;
     const AT_ONCE: u64 = 10_000_000;
+    const FRUITLESS: u64 = 1_000_000;
+    /// If everybody asks everybody there are a few messages for each pair of nodes before the first entry.
+    const FRUITLESS_PER_PAIR: u64 = 100;
 
     /// For events of the type `E`.
     pub(crate) const fn of<E>() -> Self {
@@ -33,8 +39,16 @@ impl Bounds {
             queued: Self::QUEUED,
             pending: Self::PENDING_BYTES / size_of::<(Time, E)>(),
             at_once: Self::AT_ONCE,
+            fruitless: Self::FRUITLESS,
             last: Time(u64::MAX / 2),
         }
+    }
+
+    /// The same for an algorithm on so many nodes.
+    pub(crate) const fn on(self, nodes: u32) -> Self {
+        let pairs = nodes as u64 * nodes as u64;
+        let more = pairs.saturating_mul(Self::FRUITLESS_PER_PAIR);
+        Bounds { fruitless: self.fruitless.saturating_add(more), ..self }
     }
 
     /// Why a run with these events cannot go on at `now`, if it cannot.

@@ -19,6 +19,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         match arrival {
             Some(at) => {
                 self.upkeep.pending += usize::from(message.is_upkeep());
+                self.unrest.caused();
                 self.queue.push(at, Event::Deliver { from, to, message });
             }
             None => self.lose(now, &message, id),

@@ -15,6 +15,7 @@ impl<A: Algorithm> Simulation<'_, A> {
         // A tick is a microsecond to an algorithm: a unit is its second.
         let at = now + Time(after.as_micros() as u64);
         self.upkeep.pending += usize::from(A::is_upkeep(tag));
+        self.unrest.caused();
         self.queue.push(at, Event::Timer { node, tag, setting });
     }
 

@@ -51,6 +51,11 @@ const OF_BOTH: [&str; 22] = [
     "output.json",
 ];
 
+/// Whether something can be said with this key of members alone.
+pub(super) fn is_of_members(key: &str) -> bool {
+    OF_MEMBERS.contains(&key)
+}
+
 impl Scenario {
     /// The run of members that was described, if it is one of members.
     pub fn members(&self) -> Result<Option<Setup>, ScenarioError> {

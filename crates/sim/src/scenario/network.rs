@@ -1,6 +1,6 @@
 //! From what was said to clusters and a network.
 
-use catraca_algorithms::Spec;
+use catraca_algorithms::Channels;
 use catraca_topology::{ClusterError, ClusterShape, Clusters};
 
 use super::values::{parse_all, wrong};
@@ -45,12 +45,12 @@ impl Scenario {
 
     pub(super) fn network(
         &self,
-        spec: &Spec,
+        channels: Channels,
         clusters: Option<&Clusters>,
     ) -> Result<Network, ScenarioError> {
         let order = match self.order()? {
             Some(order) => order,
-            None => Order::from(spec.entry()?.channels),
+            None => Order::from(channels),
         };
         Ok(Network { latency: self.latency(clusters)?, order })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catraca_algorithms::{Spec, hi_adsd};
+use catraca_algorithms::{Channels, Spec, hi_adsd};
 use catraca_core::Start;
 use catraca_trace::parse_start;
 
@@ -14,7 +14,7 @@ use crate::time::Time;
 use crate::workload::Workload;
 
 /// The nodes of a group about which nothing is said.
-const DEFAULT_NODES: u32 = 5;
+pub(super) const DEFAULT_NODES: u32 = 5;
 
 /// How often a message may be repeated while the first takes its way.
 const MOST_REPEATS: f64 = 1000.0;
@@ -28,9 +28,15 @@ impl Scenario {
         self.refuse_keys_of_members()?;
         let spec = self.spec()?;
         spec.check()?;
+        let channels = spec.entry()?.channels;
+        self.setup_on(spec, channels)
+    }
+
+    /// The run of a group that has been looked at, whose algorithm needs such `channels`.
+    pub(super) fn setup_on(&self, spec: Spec, channels: Channels) -> Result<Setup, ScenarioError> {
         let clusters = self.clusters(spec.nodes)?;
         let workload = self.workload(&spec, clusters.as_ref())?;
-        let network = self.network(&spec, clusters.as_ref())?;
+        let network = self.network(channels, clusters.as_ref())?;
         let limits = self.limits(&workload)?;
         self.refuse_hasty_timers(network.latency.mean())?;
         Ok(Setup {
@@ -78,7 +84,7 @@ impl Scenario {
         Ok(spec)
     }
 
-    fn start(&self) -> Result<Start, ScenarioError> {
+    pub(super) fn start(&self) -> Result<Start, ScenarioError> {
         let Some(text) = self.text("start")? else { return Ok(Start::idle()) };
         parse_start(text).map_err(|error| wrong("start", error))
     }

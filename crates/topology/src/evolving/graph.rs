@@ -142,7 +142,7 @@ impl EvolvingGraph {
         for contact in &contacts {
             check(contact, &names, last)?;
         }
-        join_overlaps(&mut contacts);
+        join(&mut contacts, 0);
         if let Some(cycle) = cycle {
             split_at(&mut contacts, cycle);
         }
@@ -335,11 +335,12 @@ fn check(contact: &Contact, names: &[String], last: u64) -> Result<(), GraphErro
     Ok(())
 }
 
-/// Makes one contact of those of one pair that have an instant in common.
-fn join_overlaps(contacts: &mut Vec<Contact>) {
+/// Makes one contact of those of one pair that have an instant in common, or are `apart` by so many.
+pub(super) fn join(contacts: &mut Vec<Contact>, apart: u64) {
     contacts.sort_unstable_by_key(|contact| (contact.a, contact.b, contact.from, contact.to));
     contacts.dedup_by(|next, kept| {
-        let overlaps = (next.a, next.b) == (kept.a, kept.b) && next.from <= kept.to;
+        let overlaps =
+            (next.a, next.b) == (kept.a, kept.b) && next.from <= kept.to.saturating_add(apart);
         if overlaps {
             kept.to = kept.to.max(next.to);
         }

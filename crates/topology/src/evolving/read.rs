@@ -14,12 +14,14 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use super::graph::join;
 use super::{Contact, EvolvingGraph, GraphError, MAX_CONTACTS, MAX_GRAPH_NODES};
 
 /// The longest name of a node, in bytes: a million of them fit into memory, and into messages.
 const MAX_NAME: usize = 255;
 
-pub use time::{Resolution, ResolutionError};
+use rows::Kind;
+pub use time::{Clock, Moment, Origin, OriginError, Resolution, ResolutionError};
 
 /// The formats of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +45,17 @@ impl Format {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_number = |word: &&str| word.parse::<f64>().is_ok();
         match words[..] {
-            ["catraca", "graph", ..] => Some(Format::Catraca),
-            [_, "CONN", ..] => Some(Format::One),
-            _ if line.contains(',') => Some(Format::Csv),
-            [time, _, _, ..] if is_number(&time) => Some(Format::SocioPatterns),
-            _ => None,
+            ["catraca", "graph", ..] => return Some(Format::Catraca),
+            [_, "CONN", ..] => return Some(Format::One),
+            _ => {}
+        }
+        match (rows::separator(line), Kind::recognise(&rows::cells(line))) {
+            (_, Some(Kind::OneTime)) => Some(Format::SocioPatterns),
+            (_, Some(Kind::StartAndEnd)) => Some(Format::Csv),
+            (Some(_), None) => Some(Format::Csv),
+            // Further columns say more of the nodes.
+            (None, None) if words.len() >= 3 && is_number(&words[0]) => Some(Format::SocioPatterns),
+            (None, None) => None,
         }
     }
 }
@@ -106,7 +114,7 @@ pub enum LineFault {
     /// An event that is earlier than the one before.
     #[error("the event at {0} comes after one at {1}; events must be in the order of time")]
     OutOfOrder(String, String),
-    /// A contact of a node with itself.
+    /// A contact of a node with itself, in a format in which nobody writes one by mistake.
     #[error("node {0} is in contact with itself; leave the line out")]
     Itself(String),
     /// A node that no line has named.
@@ -148,11 +156,37 @@ pub struct LineError {
     pub fault: LineFault,
 }
 
-/// Reads one file. Lines that are empty or begin with `#` are passed over.
+/// What was in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The graph.
+    pub graph: EvolvingGraph,
+    /// When its instants are. Catraca's own format has instants alone.
+    pub clock: Option<Clock>,
+    /// What was passed over.
+    pub skipped: Skipped,
+    /// Where every contact has one time: how far these are apart at least. Longer than an instant, it
+    /// says that instants are too short to tell a contact that lasts.
+    pub step: Option<Moment>,
+}
+
+/// How many lines of a file were passed over, and why. Remarks are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Contacts of a node with itself.
+    pub itself: u64,
+    /// Heads that name the columns.
+    pub heads: u64,
+    /// Contacts that are over before time begins.
+    pub before: u64,
+}
+
+/// Reads one file. Lines that are empty or begin with `#` or `%` are passed over.
 #[derive(Debug)]
 pub struct Reader {
     format: Option<Format>,
     resolution: Resolution,
+    origin: Origin,
     lines: u64,
     gathered: Gathered,
     own: own::Own,
@@ -166,6 +200,7 @@ impl Reader {
         Reader {
             format,
             resolution,
+            origin: Origin::At(Moment::default()),
             lines: 0,
             gathered: Gathered::default(),
             own: own::Own::default(),
@@ -174,11 +209,16 @@ impl Reader {
         }
     }
 
+    /// The same with another beginning of time; that of the file, unless it is said.
+    pub fn beginning(self, origin: Origin) -> Self {
+        Reader { origin, ..self }
+    }
+
     /// Takes the next line.
     pub fn line(&mut self, line: &str) -> Result<(), LineError> {
         self.lines += 1;
         let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
+        if line.is_empty() || line.starts_with(['#', '%']) {
             return Ok(());
         }
         self.content(line).map_err(|fault| LineError { line: self.lines, fault })
@@ -195,8 +235,8 @@ impl Reader {
         let (gathered, resolution) = (&mut self.gathered, self.resolution);
         match format {
             Format::Catraca => self.own.line(line, gathered),
-            Format::SocioPatterns => rows::sociopatterns(line, resolution, gathered),
-            Format::Csv => self.rows.line(line, resolution, gathered),
+            Format::SocioPatterns => self.rows.line(line, Kind::OneTime, gathered),
+            Format::Csv => self.rows.line(line, Kind::StartAndEnd, gathered),
             Format::One => self.events.line(line, resolution, gathered),
         }
     }
@@ -212,18 +252,54 @@ impl Reader {
     }
 
     /// The graph, after the last line.
-    pub fn finish(mut self) -> Result<EvolvingGraph, LineError> {
+    pub fn finish(self) -> Result<EvolvingGraph, LineError> {
+        self.import().map(|import| import.graph)
+    }
+
+    /// The graph and what is to be said of it, after the last line.
+    pub fn import(mut self) -> Result<Import, LineError> {
         let line = self.lines;
-        let graph = match self.format {
+        let import = match self.format {
             None => Err(LineFault::Empty),
+            Some(Format::Catraca) => {
+                let skipped = self.gathered.skipped;
+                let graph = self.gathered.graph(self.own.frame);
+                graph.map(|graph| Import { graph, clock: None, skipped, step: None })
+            }
             Some(format) => {
                 self.events.close(&mut self.gathered);
-                let own =
-                    if format == Format::Catraca { self.own.frame } else { own::Frame::default() };
-                self.gathered.graph(own)
+                self.in_instants(format)
             }
         };
-        graph.map_err(|fault| LineError { line, fault })
+        import.map_err(|fault| LineError { line, fault })
+    }
+
+    /// Counts times in instants.
+    fn in_instants(self, format: Format) -> Result<Import, LineFault> {
+        let Reader { mut gathered, resolution, origin, .. } = self;
+        let origin = match origin {
+            Origin::At(moment) => moment,
+            Origin::First => {
+                Moment(gathered.contacts.iter().map(|contact| contact.from).min().unwrap_or(0))
+            }
+        };
+        let clock = Clock { origin, instant: resolution };
+        let before = gathered.contacts.len();
+        gathered.contacts.retain(|contact| contact.to >= origin.0);
+        gathered.skipped.before = (before - gathered.contacts.len()) as u64;
+        for contact in &mut gathered.contacts {
+            contact.from = clock.instant_of(contact.from);
+            contact.to = clock.instant_of(contact.to);
+        }
+        let is_sampled = format == Format::SocioPatterns;
+        if is_sampled {
+            // Seen at one instant and at the next, two nodes were in contact all the time.
+            join(&mut gathered.contacts, 1);
+        }
+        let (skipped, step) = (gathered.skipped, gathered.step);
+        let graph = gathered.graph(own::Frame::default())?;
+        let step = Some(Moment(step)).filter(|step| is_sampled && step.0 > 0);
+        Ok(Import { graph, clock: Some(clock), skipped, step })
     }
 }
 
@@ -234,8 +310,12 @@ struct Gathered {
     numbers: BTreeMap<String, u32>,
     /// If the nodes were named beforehand, no others may appear.
     is_closed: bool,
-    /// By number of the name.
+    /// By number of the name. From and to are instants in Catraca's own format, elsewhere times.
     contacts: Vec<Contact>,
+    skipped: Skipped,
+    first_time: Option<Moment>,
+    /// The greatest common divisor of the times since the first; 0 while there is only one.
+    step: u64,
 }
 
 impl Gathered {
@@ -262,6 +342,24 @@ impl Gathered {
             return Err(LineFault::Itself(shortened(a)));
         }
         Ok((self.number(a)?, self.number(b)?))
+    }
+
+    /// The same, or nothing for a contact of a node with itself, which is counted.
+    fn pair_of_two(&mut self, a: &str, b: &str) -> Result<Option<(u32, u32)>, LineFault> {
+        if a == b {
+            self.skipped.itself += 1;
+            return Ok(None);
+        }
+        self.pair(a, b).map(Some)
+    }
+
+    fn note_time(&mut self, time: Moment) {
+        let first = *self.first_time.get_or_insert(time);
+        let (mut a, mut b) = (self.step, time.0.abs_diff(first.0));
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        self.step = a;
     }
 
     fn contact(&mut self, from: u64, to: u64, (a, b): (u32, u32)) -> Result<(), LineFault> {
@@ -382,12 +480,13 @@ mod tests {
             ("1 a b\n2 c\n", "line 2: '2 c' is not a contact 't i j'"),
             ("1 a b\n-2 c d\n", "line 2: the time -2 is negative"),
             ("1 a b\nx c d\n", "line 2: 'x' is not a time"),
-            ("1 a b\n3 c c\n", "line 2: node c is in contact with itself"),
+            ("catraca graph\n3 c c\n", "line 2: node c is in contact with itself"),
+            ("1 a a\n", "line 1: the file ends without a contact"),
             (
                 "1 a b\n99999999999999999999 a b\n",
                 "line 2: the time 99999999999999999999 is too large",
             ),
-            ("1,2,a\n", "line 1: '1,2,a' is not a row with start, end and two nodes"),
+            ("1,2\n", "line 1: '1,2' is not a row with start, end and two nodes"),
             ("1,2,a,b\n5,3,a,b\n", "line 2: the contact ends at 3, before it begins at 5"),
             (
                 "from,end,a,b\n",
@@ -417,6 +516,75 @@ mod tests {
         for (text, expected) in cases {
             let error = read(None, text).unwrap_err();
             assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+
+    fn import(origin: &str, instant: &str, text: &str) -> Import {
+        let reader = Reader::new(None, instant.parse().unwrap());
+        let mut reader = reader.beginning(origin.parse().unwrap());
+        text.lines().for_each(|line| reader.line(line).unwrap());
+        reader.import().unwrap()
+    }
+
+    fn stretches(import: &Import) -> Vec<(u64, u64)> {
+        import.graph.contacts().iter().map(|contact| (contact.from, contact.to)).collect()
+    }
+
+    #[test]
+    fn time_begins_with_the_first_contact_wherever_it_is_in_the_file() {
+        let text = "1262454080 a b\n1262454020 b c\n1262454040 b c\n";
+        let read = import("first", "20", text);
+        assert_eq!(stretches(&read), [(0, 1), (3, 3)]);
+        let clock = read.clock.unwrap();
+        assert_eq!(clock.begins(3), Moment::units(1_262_454_080));
+        assert_eq!(clock.lasts(3), Moment::units(60));
+        assert_eq!(stretches(&import("1262454000", "20", text)), [(1, 2), (4, 4)]);
+        assert_eq!(import("first", "1", "catraca graph\n3 a b\n").clock, None);
+    }
+
+    #[test]
+    fn what_is_over_before_time_begins_is_counted_and_what_lasts_is_cut() {
+        let read = import("10", "1", "start,end,a,b\n2,9,a,b\n8,11,a,c\n");
+        assert_eq!((stretches(&read), read.skipped.before), (vec![(0, 1)], 1));
+        assert_eq!(read.graph.nodes(), 3, "b is known, and meets nobody");
+    }
+
+    #[test]
+    fn samples_that_follow_each_other_are_one_contact() {
+        let text = "20 a b\n40 a b\n60 a b\n100 a b\n40 b c\n";
+        let read = import("first", "20", text);
+        assert_eq!(stretches(&read), [(0, 2), (1, 1), (4, 4)]);
+        assert_eq!(read.step, Some(Moment::units(20)));
+        // Instants that are shorter than what is between samples cannot tell.
+        assert_eq!(stretches(&import("first", "1", text)).len(), 5);
+        // Events and rows say themselves how long a contact lasts.
+        let rows = import("first", "1", "1,2,a,b\n3,4,a,b\n");
+        assert_eq!((stretches(&rows), rows.step), (vec![(0, 1), (2, 3)], None));
+    }
+
+    #[test]
+    fn contacts_with_oneself_and_heads_are_passed_over_and_counted() {
+        let text = "time i j\n1 a b\n1 b b\ntime i j\n2 c c\n% a remark\n2 b c\n";
+        let read = import("0", "1", text);
+        assert_eq!(read.skipped, Skipped { itself: 2, heads: 2, before: 0 });
+        assert_eq!(stretches(&read), [(1, 1), (2, 2)]);
+        let events = "1 CONN a a up\n1 CONN a b up\n2 CONN a a down\n3 CONN a b down\n";
+        assert_eq!(import("0", "1", events).skipped.itself, 2);
+    }
+
+    #[test]
+    fn cells_are_apart_by_whatever_the_line_has() {
+        let expected = import("0", "1", "1 a b\n2 b c\n").graph;
+        for text in [
+            "1,a,b\n2,b,c\n",
+            "1;a;b\n2; b ;c\n",
+            "1\ta\tb\n2\tb\tc\n",
+            "1|a|b\n2|b|c\n",
+            "\"t\",\"i\",\"j\"\n1,\"a\",\"b\"\n2,\"b\",\"c\"\n",
+            "i;j;timestamp\na;b;1\nb;c;2\n",
+            "start;end;a;b\n1;1;a;b\n2;2;b;c\n",
+        ] {
+            assert_eq!(import("0", "1", text).graph, expected, "{text}");
         }
     }
 

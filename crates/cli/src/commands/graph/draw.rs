@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// The picture, .svg or .png.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// A line per node and a tick per contact.
+    /// A line per node with its contacts over time.
     #[arg(long)]
     chart: bool,
     /// The first instant [default: that of the first contact].
@@ -54,8 +54,8 @@ impl Arguments {
             ));
         }
         let picture = if self.chart {
-            let title = source.title();
-            let chart = ContactChart { title, graph, from, to, journeys: Vec::new() };
+            let (title, axis) = (source.title(), source.times.axis());
+            let chart = ContactChart { title, graph, from, to, axis, journeys: Vec::new() };
             contact_chart(&chart).map_err(|error| Failure::input(format!("the trace {error}")))?
         } else {
             snapshots(&source, from, to)?

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use catraca_core::NodeId;
-use catraca_topology::evolving::{EvolvingGraph, Reachability};
+use catraca_topology::evolving::Reachability;
 
-use super::trace::Trace;
-use super::words;
+use super::trace::{Source, Trace};
+use super::{times, words};
 use crate::Outcome;
 use crate::output::Stdout;
 use crate::table::{grouped, number};
@@ -23,17 +23,31 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
-        let source = self.trace.read()?;
+        let source = self.trace.read_quietly()?;
         let graph = &source.graph;
         let mut out = Stdout::lock();
         writeln!(out, "format      {}, {} lines", source.format, grouped(source.lines))?;
+        if let Some(what) = times::skipped(source.skipped) {
+            writeln!(out, "passed over {what}")?;
+        }
+        if let Some(beginning) = source.times.beginning() {
+            writeln!(out, "time        {beginning}")?;
+        }
+        if let Some(step) = source.step {
+            writeln!(
+                out,
+                "            its samples are {} apart; --instant joins those that follow each other",
+                times::seconds(step)
+            )?;
+        }
         writeln!(out, "graph       {}", words::size(graph))?;
-        print_contacts(graph, &mut out)?;
-        print_reach(graph, &mut out)
+        print_contacts(&source, &mut out)?;
+        print_reach(&source, &mut out)
     }
 }
 
-fn print_contacts(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
+fn print_contacts(source: &Source, out: &mut impl Write) -> Outcome {
+    let (graph, times) = (&source.graph, source.times);
     let contacts = graph.contacts();
     let (Some(first), Some(last)) = (contacts.first(), contacts.iter().map(|one| one.to).max())
     else {
@@ -55,12 +69,12 @@ fn print_contacts(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
     let busiest = meets.iter().position(|&count| count == most).unwrap_or(0);
     let busiest = graph.name(NodeId(busiest as u32));
     let alone = meets.iter().filter(|&&count| count == 0).count() as u64;
-    writeln!(out, "contacts    from instant {} to {}", grouped(first.from), grouped(last))?;
+    writeln!(out, "contacts    from instant {} to {}", times.at(first.from), times.at(last))?;
     writeln!(
         out,
         "lengths     {} instants on average, {} at most",
         number(total as f64 / contacts.len() as f64),
-        grouped(longest)
+        times.lasting(longest)
     )?;
     writeln!(out, "edges       {} neighbours an instant on average", {
         let instants = (graph.last() + 1) as f64;
@@ -75,7 +89,8 @@ fn print_contacts(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
     Ok(())
 }
 
-fn print_reach(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
+fn print_reach(source: &Source, out: &mut impl Write) -> Outcome {
+    let (graph, times) = (&source.graph, source.times);
     let nodes = u64::from(graph.nodes());
     if graph.nodes() > MOST_ALL_PAIRS {
         let most = grouped(MOST_ALL_PAIRS.into());
@@ -96,8 +111,8 @@ fn print_reach(graph: &EvolvingGraph, out: &mut impl Write) -> Outcome {
         let what = if reached == pairs { "diameter " } else { "longest  " };
         writeln!(
             out,
-            "{what}   {} instants from instant 0, from {from} to {to}{}",
-            grouped(farthest.at),
+            "{what}   {} from instant 0, from {from} to {to}{}",
+            times.lasting(farthest.at),
             if reached == pairs { "" } else { "; not a diameter, some pairs are not connected" }
         )?;
     }

@@ -91,8 +91,8 @@ impl Arguments {
         }
         let to = drawn.iter().map(|(_, journey)| journey.arrival()).max().unwrap_or(self.from);
         let title = format!("{}: from {} to {}", source.title(), self.from_node, self.to_node);
-        let from = self.from;
-        let chart = ContactChart { title, graph: &source.graph, from, to, journeys: drawn };
+        let (from, axis) = (self.from, source.times.axis());
+        let chart = ContactChart { title, graph: &source.graph, from, to, axis, journeys: drawn };
         contact_chart(&chart).map_err(|error| Failure::input(format!("the picture {error}")))
     }
 }
@@ -103,9 +103,9 @@ fn print(source: &Source, name: &str, journey: &Journey, out: &mut impl Write) -
         out,
         "{name:<9} {}\n          leaves at {}, arrives at {}, {hops}, takes {}",
         words::journey(&source.graph, journey),
-        journey.departure(),
-        journey.arrival(),
-        counted(journey.duration(), "instant", "instants")
+        source.times.at(journey.departure()),
+        source.times.at(journey.arrival()),
+        source.times.lasting(journey.duration())
     )?;
     Ok(())
 }

@@ -226,7 +226,7 @@ fn print(source: &Source, reports: &[Report], out: &mut impl Write) -> Outcome {
 }
 
 fn print_end(source: &Source, report: &Report, out: &mut impl Write) -> Outcome {
-    let last = grouped(report.last);
+    let last = source.times.at(report.last);
     let end = match report.end {
         End::Served => format!("everybody was served, by instant {last}"),
         End::Quiet => format!("nothing changes any more after instant {last}"),
@@ -250,7 +250,7 @@ fn print_end(source: &Source, report: &Report, out: &mut impl Write) -> Outcome 
     let ever = if report.end == End::Quiet { "waits for ever" } else { "still waits" };
     for waiting in report.waiting.iter().take(MOST_WAITING) {
         let name = source.graph.name(waiting.node);
-        writeln!(out, "  {name} {ever}, since instant {}", grouped(waiting.since))?;
+        writeln!(out, "  {name} {ever}, since instant {}", source.times.at(waiting.since))?;
     }
     if let Some(more) = report.waiting.len().checked_sub(MOST_WAITING).filter(|&more| more > 0) {
         writeln!(out, "  and {} more", grouped(more as u64))?;

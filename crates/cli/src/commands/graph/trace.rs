@@ -5,8 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use catraca_core::NodeId;
-use catraca_topology::evolving::{EvolvingGraph, Format, Reader, Resolution};
+use catraca_topology::evolving::{
+    EvolvingGraph, Format, Moment, Origin, Reader, Resolution, Skipped,
+};
 
+use super::times::{self, Times, Told};
 use crate::failure::Failure;
 use crate::output::reason;
 use crate::{interrupt, value};
@@ -25,6 +28,14 @@ pub(super) struct Trace {
     /// How long an instant is, in the file's unit of time (not in Catraca's own format).
     #[arg(long, value_name = "LENGTH", default_value = "1", allow_hyphen_values = true)]
     instant: Resolution,
+    /// When instant 0 begins: 'first', with the first contact, or a time of the file such as 0 (not in
+    /// Catraca's own format).
+    #[arg(long, value_name = "TIME", default_value = "first", allow_hyphen_values = true)]
+    origin: Origin,
+    /// How instants are told: instants, seconds or dates [default: dates if the file has seconds since
+    /// 1970, seconds if an instant is not one].
+    #[arg(long, value_name = "HOW")]
+    times: Option<Told>,
     /// Repeats the trace for ever, from instant 0 or with --repeat=T from there.
     #[arg(long, value_name = "T", num_args = 0..=1, default_missing_value = "0",
         require_equals = true, value_parser = value::instant)]
@@ -36,11 +47,23 @@ pub(super) struct Source {
     pub(super) graph: EvolvingGraph,
     pub(super) format: Format,
     pub(super) lines: u64,
+    pub(super) times: Times,
+    pub(super) skipped: Skipped,
+    /// How far its samples are apart, where that is longer than an instant.
+    pub(super) step: Option<Moment>,
     path: PathBuf,
 }
 
 impl Trace {
+    /// Reads the trace, and says so if contacts were passed over.
     pub(super) fn read(&self) -> Result<Source, Failure> {
+        let source = self.read_quietly()?;
+        times::warn(source.skipped);
+        Ok(source)
+    }
+
+    /// The same for a command that says itself what was passed over.
+    pub(super) fn read_quietly(&self) -> Result<Source, Failure> {
         let path = &self.path;
         let unreadable = |error: &std::io::Error| {
             let why = reason(error);
@@ -48,7 +71,7 @@ impl Trace {
         };
         let file = File::open(path).map_err(|error| unreadable(&error))?;
         let mut lines = BufReader::with_capacity(1 << 16, file);
-        let mut reader = Reader::new(self.format, self.instant);
+        let mut reader = Reader::new(self.format, self.instant).beginning(self.origin);
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -71,13 +94,16 @@ impl Trace {
             }
         }
         let (lines, format) = (reader.lines(), reader.format().unwrap_or(Format::Catraca));
-        let mut graph = reader.finish().map_err(|error| self.at_fault(&error))?;
+        let import = reader.import().map_err(|error| self.at_fault(&error))?;
+        let (mut graph, skipped) = (import.graph, import.skipped);
+        let times = Times::new(import.clock, self.times)?;
+        let step = import.step.filter(|step| *step > self.instant.length());
         if let Some(cycle) = self.repeat {
             let repeated = graph.repeated(cycle);
             graph =
                 repeated.map_err(|error| Failure::input(format!("--repeat: the trace {error}")))?;
         }
-        Ok(Source { graph, format, lines, path: path.clone() })
+        Ok(Source { graph, format, lines, times, skipped, step, path: path.clone() })
     }
 
     fn at_fault(&self, error: &catraca_topology::evolving::LineError) -> Failure {

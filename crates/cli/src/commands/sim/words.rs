@@ -58,9 +58,15 @@ pub(super) fn print_end(end: End, time: f64, events: u64, out: &mut impl Write) 
         End::Entries => "all entries made",
         End::Time => "time is up",
         End::Quiet => "nothing more to do",
+        End::Served => "everybody was served",
         End::Violation => "an invariant broke",
         End::Interrupted => "interrupted",
-        End::TooManyRequests | End::TooManyEvents | End::SameInstant | End::EndOfTime => "gave up",
+        End::TooManyRequests
+        | End::TooManyEvents
+        | End::SameInstant
+        | End::EndOfTime
+        | End::NobodyEnters
+        | End::Restless => "gave up",
     };
     let (time, events) = (number(time), grouped(events));
     writeln!(out, "ended       at {time} after {events} events: {why}")?;

@@ -4,14 +4,15 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::{Gathered, LineFault, Resolution, shortened};
+use super::time::{Moment, Resolution};
+use super::{Gathered, LineFault, shortened};
 
 /// Who is in contact, and since when.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    up: BTreeMap<(u32, u32), u64>,
-    /// The last event: its instant, and its time as it was written.
-    latest: Option<(u64, String)>,
+    up: BTreeMap<(u32, u32), Moment>,
+    /// The last event: its time, and how that was written.
+    latest: Option<(Moment, String)>,
 }
 
 impl Events {
@@ -25,14 +26,15 @@ impl Events {
         let fault =
             || LineFault::Unreadable(shortened(line), "an event 'time CONN a b up' or '... down'");
         let [time, "CONN", a, b, change] = words[..] else { return Err(fault()) };
-        let at = resolution.instant(time)?;
+        let at = Moment::read(time)?;
+        // Within an instant the order does not matter.
         if let Some((latest, written)) = &self.latest
-            && at < *latest
+            && at.0 / resolution.0 < latest.0 / resolution.0
         {
             return Err(LineFault::OutOfOrder(shortened(time), written.clone()));
         }
         self.latest = Some((at, time.to_string()));
-        let (one, other) = gathered.pair(a, b)?;
+        let Some((one, other)) = gathered.pair_of_two(a, b)? else { return Ok(()) };
         let pair = (one.min(other), one.max(other));
         match change {
             "up" => match self.up.insert(pair, at) {
@@ -42,9 +44,9 @@ impl Events {
             "down" => {
                 let down_first = || LineFault::DownFirst(shortened(a), shortened(b));
                 let from = self.up.remove(&pair).ok_or_else(down_first)?;
-                // At the instant of its end the contact is over, unless the end is within it.
-                let is_over = resolution.begins_at(time) && at > from;
-                gathered.contact(from, if is_over { at - 1 } else { at }, pair)
+                // Just before the 'down' the contact is still there. If an instant begins with it, that
+                // is the one before.
+                gathered.contact(from.0, at.0.saturating_sub(1).max(from.0), pair)
             }
             _ => Err(fault()),
         }
@@ -52,10 +54,10 @@ impl Events {
 
     /// What is up at the end of the file lasts until then.
     pub(super) fn close(&mut self, gathered: &mut Gathered) {
-        let latest = self.latest.as_ref().map_or(0, |(latest, _)| *latest);
+        let latest = self.latest.as_ref().map_or(0, |(latest, _)| latest.0);
         for (pair, from) in core::mem::take(&mut self.up) {
             // The contacts that are open are far fewer than those that were limited.
-            gathered.contact(from, latest, pair).unwrap_or_default();
+            gathered.contact(from.0, latest.max(from.0), pair).unwrap_or_default();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Times in files: decimal numbers, read without rounding, counted in instants.
+//! Times in files: decimal numbers, read without rounding, counted in instants from an origin.
 
 use alloc::string::String;
 use core::str::FromStr;
@@ -11,7 +11,7 @@ const ONE: u64 = 10u64.pow(DECIMALS);
 
 /// How long an instant is, in the unit of time of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resolution(u64);
+pub struct Resolution(pub(super) u64);
 
 impl Default for Resolution {
     /// One unit.
@@ -34,20 +34,91 @@ impl FromStr for Resolution {
     }
 }
 
-impl Resolution {
-    /// The instant that has the time `text` in it.
-    pub(super) fn instant(self, text: &str) -> Result<u64, LineFault> {
+/// The time at which instant 0 begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// That of the first contact.
+    First,
+    /// This time of the file.
+    At(Moment),
+}
+
+/// Why a text is no origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no beginning of time: say 'first' for the first contact, or a time of the file such as 0"
+)]
+pub struct OriginError(String);
+
+impl FromStr for Origin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, OriginError> {
+        match text {
+            "first" => Ok(Origin::First),
+            time => fixed(time)
+                .map(|time| Origin::At(Moment(time)))
+                .map_err(|_| OriginError(shortened(text))),
+        }
+    }
+}
+
+/// A time of a file, in its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub(super) u64);
+
+impl Moment {
+    /// The time that stands in a file as `text`.
+    pub(super) fn read(text: &str) -> Result<Self, LineFault> {
         match fixed(text) {
-            Ok(time) => Ok(time / self.0),
+            Ok(time) => Ok(Moment(time)),
             Err(_) if is_negative(text) => Err(LineFault::Negative(shortened(text))),
             Err(Fault::Overflow) => Err(LineFault::TooLarge(shortened(text))),
             Err(Fault::Form) => Err(LineFault::Unreadable(shortened(text), "a time")),
         }
     }
 
-    /// Whether an instant begins at the time `text`, which is readable.
-    pub(super) fn begins_at(self, text: &str) -> bool {
-        fixed(text).is_ok_and(|time| time.is_multiple_of(self.0))
+    /// So many whole units.
+    pub fn units(units: u64) -> Self {
+        Moment(units.saturating_mul(ONE))
+    }
+
+    /// In whole units, with what is left in thousandths.
+    pub fn units_and_thousandths(self) -> (u64, u64) {
+        (self.0 / ONE, self.0 % ONE / 1000)
+    }
+}
+
+/// When instants are, in the unit of the file that they were read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// When instant 0 begins.
+    pub origin: Moment,
+    /// How long an instant is.
+    pub instant: Resolution,
+}
+
+impl Clock {
+    /// When `instant` begins; the last time that fits, if it is too far.
+    pub fn begins(&self, instant: u64) -> Moment {
+        Moment(self.origin.0.saturating_add(self.lasts(instant).0))
+    }
+
+    /// How long so many instants take.
+    pub fn lasts(&self, instants: u64) -> Moment {
+        Moment(instants.saturating_mul(self.instant.0))
+    }
+
+    /// The instant that has `moment`, which is not before the origin, in it.
+    pub(super) fn instant_of(&self, moment: u64) -> u64 {
+        moment.saturating_sub(self.origin.0) / self.instant.0
+    }
+}
+
+impl Resolution {
+    /// How long an instant is.
+    pub fn length(self) -> Moment {
+        Moment(self.0)
     }
 }
 

@@ -1,0 +1,45 @@
+//! The picture of a comparison.
+
+use catraca_draw::{Axis, Chart, Picture, Series, chart_column};
+use catraca_sim::{Report, Row};
+
+/// Messages per entry and response time over the number of nodes, for each load.
+pub(crate) fn plot(rows: &[Row]) -> Picture {
+    let mut loads: Vec<String> = rows.iter().map(|row| row.job.load_name()).collect();
+    loads.dedup();
+    let figures: [(&str, &str, fn(&Report) -> Option<f64>); 2] = [
+        ("Messages per entry", "messages", |report| report.messages_per_entry),
+        ("Mean time from request to entry", "units of time", |report| report.response_mean),
+    ];
+    let mut charts = Vec::new();
+    for load in &loads {
+        for (title, unit, figure) in figures {
+            charts.push(Chart {
+                title: format!("{title}, {load} load"),
+                x: Axis::logarithmic("nodes"),
+                y: Axis::logarithmic(unit),
+                series: series(rows, load, figure),
+            });
+        }
+    }
+    chart_column(&charts)
+}
+
+/// A line for each algorithm, in the order of the rows. A logarithm has no place for 0.
+fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<Series> {
+    let mut lines: Vec<Series> = Vec::new();
+    for row in rows.iter().filter(|row| row.job.load_name() == load) {
+        let spec = row.job.spec();
+        let Some(value) = figure(&row.report).filter(|value| *value > 0.0) else { continue };
+        let point = (f64::from(spec.nodes), value);
+        match lines.iter_mut().find(|line| line.name == spec.algorithm) {
+            Some(line) => line.points.push(point),
+            None => lines.push(Series {
+                name: spec.algorithm.clone(),
+                points: vec![point],
+                ..Series::default()
+            }),
+        }
+    }
+    lines
+}
