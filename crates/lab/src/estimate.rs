@@ -41,7 +41,7 @@ impl Estimate {
     }
 
     /// Whether it is above zero, if the interval decides that.
-    pub(crate) fn is_positive(&self) -> Option<bool> {
+    pub fn is_positive(&self) -> Option<bool> {
         match self.interval() {
             (least, _) if least >= 0.0 => Some(true),
             (_, most) if most < 0.0 => Some(false),

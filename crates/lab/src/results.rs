@@ -11,7 +11,7 @@ use crate::claim::Finding;
 use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
 use crate::figure::Figure;
-use crate::table::{Table, TableRow};
+use crate::table::{Column, Table, TableRow, csv_line};
 use crate::timeline::Timeline;
 
 /// A diagram is drawn from at most so many events from the beginning of a run.
@@ -154,10 +154,40 @@ impl Experiment {
         };
         Table {
             varied: self.dimensions.iter().map(|dimension| dimension.name.clone()).collect(),
-            seeds: (0..self.runs.len()).map(|row| self.seeds_in_words(row)).collect(),
+            seeds: self.runs.iter().map(|run| (run.seed(0), self.seeds)).collect(),
             columns: self.columns.clone(),
             rows: self.runs.iter().zip(&results.rows).map(row).collect(),
         }
+    }
+
+    /// Every run with each of its seeds, as comma-separated values: what was varied, the seed, the figures
+    /// of the table with full precision, and the command that repeats it.
+    pub fn runs_csv(&self, results: &Results) -> String {
+        let is_varied = |name: &str| self.dimensions.iter().any(|one| one.name == name);
+        // A formula is no result.
+        let figures = self.columns.iter().filter_map(|column| match column {
+            Column::Figure(figure) => Some(figure),
+            Column::Formula(_) => None,
+        });
+        let figures: Vec<&Figure> = figures.filter(|figure| !is_varied(&figure.name())).collect();
+        let varied = self.dimensions.iter().map(|dimension| dimension.name.clone());
+        let names = figures.iter().map(|figure| figure.name());
+        let heads = varied.chain(["seed".to_string()]).chain(names);
+        let mut text = csv_line(heads.chain(["command".to_string()]));
+        for (run, measured) in self.runs.iter().zip(&results.rows) {
+            for (repeat, report) in (0..).zip(&measured.reports) {
+                let plain = |figure: &&Figure| {
+                    figure.of(&run.setup, report).map_or(String::new(), |value| value.to_string())
+                };
+                let values = [run.seed(repeat).to_string()].into_iter();
+                let values = values.chain(figures.iter().map(plain));
+                let command = [run.described(repeat).command()];
+                text.push_str(&csv_line(
+                    run.coordinates.iter().cloned().chain(values).chain(command),
+                ));
+            }
+        }
+        text
     }
 
     /// What the runs say of each claim.
@@ -227,8 +257,5 @@ fn surprise(run: &Run, report: &Report, repeat: u32) -> Option<String> {
         (_, Some(broken), _) => format!("'{}' broke: {}", broken.invariant, broken.what),
         (expected, None, _) => format!("'{}' did not break", expected.unwrap_or_default()),
     };
-    let scenario = run.scenario.clone();
-    let seed = run.setup.seed.wrapping_add(repeat.into());
-    let scenario = if repeat == 0 { scenario } else { scenario.with("run.seed", seed) };
-    Some(format!("{what}; see {}", scenario.command()))
+    Some(format!("{what}; see {}", run.described(repeat).command()))
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod git;
+pub(crate) mod schema;
 pub(crate) mod service;
 pub(crate) mod web;
 

@@ -171,6 +171,7 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
         x: Axis::linear("instant"),
         y: Axis::logarithmic("bytes"),
         series: series.collect(),
+        ..Chart::default()
     }])
 }
 

@@ -60,7 +60,11 @@ pub(super) fn print_end(end: End, time: f64, events: u64, out: &mut impl Write) 
         End::Quiet => "nothing more to do",
         End::Violation => "an invariant broke",
         End::Interrupted => "interrupted",
-        End::TooManyRequests | End::TooManyEvents | End::SameInstant | End::EndOfTime => "gave up",
+        End::TooManyRequests
+        | End::TooManyEvents
+        | End::EventBound
+        | End::SameInstant
+        | End::EndOfTime => "gave up",
     };
     let (time, events) = (number(time), grouped(events));
     writeln!(out, "ended       at {time} after {events} events: {why}")?;
