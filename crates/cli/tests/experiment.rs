@@ -80,7 +80,9 @@ fn pictures_are_written_as_pdf_too_if_that_is_asked_for() {
         .quietly(0)
         .says("mine-time.pdf");
     assert!(std::fs::read(folder.path("mine-time.pdf")).unwrap().starts_with(b"%PDF-"));
-    folder.run(&["experiment", "mine.toml", "--pdf"]).refused(&["--out"]);
+    let without = folder.run(&["experiment", "mine.toml", "--pdf"]);
+    assert_eq!(without.code, Some(2));
+    assert!(without.stderr.contains("--out <DIR>"), "{}", without.stderr);
 }
 
 #[test]

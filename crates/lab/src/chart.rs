@@ -195,7 +195,7 @@ impl ChartPlan {
                 let point = (x.of(run, results, row), measured.estimate(figure, &run.setup));
                 if let (Some(x), Some(y)) = point {
                     line.points.push((x, y.mean));
-                    line.intervals.push(y.interval());
+                    line.intervals.push(y.drawn());
                 }
             }
         }
@@ -229,15 +229,14 @@ impl ChartPlan {
         let mut series = Vec::new();
         for row in self.rows(experiment) {
             let (run, measured) = (&experiment.runs[row], &results.rows[row]);
-            let end = Time((measured.reports[0].time * TICKS_PER_UNIT as f64).round() as u64);
-            for (counted, line) in y.iter().zip(&measured.timelines[skip..]) {
-                let points = line.points(end);
+            for (at, counted) in y.iter().enumerate() {
+                let (points, intervals) = measured.counted(skip + at);
                 // What an algorithm never sends is no line of its own.
                 if points.iter().any(|&(_, count)| count > 0.0) {
                     let shown = (y.len() > 1 || self.series.is_empty()).then_some(counted.label());
                     let name = self.series_name(&run.coordinates, shown);
                     let colour = shown.and_then(|_| colour(counted.kind()));
-                    series.push(Series { name, points, colour, ..Series::default() });
+                    series.push(Series { name, points, intervals, colour, ..Series::default() });
                 }
             }
         }
@@ -276,7 +275,7 @@ impl ChartPlan {
                 intervals.resize(length, None);
                 let estimate = measured.estimate(figure, &run.setup);
                 values[at] = estimate.map(|one| one.mean);
-                intervals[at] = estimate.map(|one| one.interval());
+                intervals[at] = estimate.map(|one| one.drawn());
             }
         }
         BarChart {

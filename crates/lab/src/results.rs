@@ -29,8 +29,8 @@ pub struct Results {
 pub struct Measured {
     /// The figures, one report a seed; the first is of the run as it is described.
     pub reports: Vec<Report>,
-    /// What the charts over time count: for each of those charts, in order, what it counts.
-    pub(crate) timelines: Vec<Timeline>,
+    /// What the charts over time count, one list a seed: for each of those charts, in order, what it counts.
+    pub(crate) timelines: Vec<Vec<Timeline>>,
     /// Every step, where a diagram is wanted.
     pub(crate) trace: Option<Trace>,
 }
@@ -40,6 +40,25 @@ impl Measured {
     pub fn estimate(&self, figure: &Figure, setup: &Setup) -> Option<Estimate> {
         let values = self.reports.iter().map(|report| figure.of(setup, report));
         Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// One of the counts over time: the middle of each interval of time that every seed has seen whole with
+    /// the mean over the seeds, and from where to where that is uncertain.
+    pub(crate) fn counted(&self, which: usize) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+        let seeds = self.timelines.iter().zip(&self.reports);
+        let each: Vec<Vec<(f64, f64)>> = seeds
+            .map(|(timelines, report)| {
+                let end = Time((report.time * TICKS_PER_UNIT as f64).round() as u64);
+                timelines[which].points(end)
+            })
+            .collect();
+        let shortest = each.iter().map(Vec::len).min().unwrap_or(0);
+        let mean = |at: usize| {
+            let counts: Vec<f64> = each.iter().map(|points| points[at].1).collect();
+            let estimate = Estimate::of(&counts)?;
+            Some(((each[0][at].0, estimate.mean), estimate.drawn()))
+        };
+        (0..shortest).filter_map(mean).unzip()
     }
 }
 
@@ -106,15 +125,18 @@ impl Experiment {
         let mut rows: Vec<Measured> = Vec::new();
         for (at, one) in single.into_iter().enumerate() {
             match rows.last_mut().filter(|_| at % self.seeds as usize > 0) {
-                Some(row) => row.reports.extend(one.reports),
+                Some(row) => {
+                    row.reports.extend(one.reports);
+                    row.timelines.extend(one.timelines);
+                }
                 None => rows.push(one),
             }
         }
         rows
     }
 
-    /// A run with one of its seeds. Only the first is observed, and only if something is made of that,
-    /// because it costs time.
+    /// A run with one of its seeds. It is observed only if something is made of that, because it costs time;
+    /// a diagram is drawn of the first.
     fn measure_one(
         &self,
         described: &Run,
@@ -122,11 +144,10 @@ impl Experiment {
         stop: &AtomicBool,
     ) -> Result<Measured, ScenarioError> {
         let setup = &described.repeated(repeat)?;
-        let is_first = repeat == 0;
         let header = || Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
-        let is_drawn = self.diagram && is_first;
+        let is_drawn = self.diagram && repeat == 0;
         let mut trace = is_drawn.then(|| Trace { header: header(), events: Vec::new() });
-        let charts = self.charts.iter().filter(|_| is_first);
+        let charts = self.charts.iter();
         let mut timelines: Vec<Timeline> = charts.flat_map(|chart| chart.timelines()).collect();
         let is_observed = trace.is_some() || !timelines.is_empty();
         let mut observer = |event: &Event| {
@@ -143,7 +164,7 @@ impl Experiment {
         if let Some(trace) = &mut trace {
             trace.header.violation = report.violation.as_ref().map(|broken| broken.what.clone());
         }
-        Ok(Measured { reports: vec![report], timelines, trace })
+        Ok(Measured { reports: vec![report], timelines: vec![timelines], trace })
     }
 
     /// The table of figures.

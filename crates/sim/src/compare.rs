@@ -164,7 +164,7 @@ impl Comparison {
 /// As many entries as take about the same time whatever the size of the group, but several of each
 /// node where that does not take too long. Small groups need no more: there are several seeds.
 fn default_entries(nodes: u64) -> u64 {
-    (400_000 / nodes.max(1)).min(4_000).max(4 * nodes).min(20_000)
+    (200_000 / nodes.max(1)).min(2_000).max(4 * nodes).min(20_000)
 }
 
 /// How long nodes think at medium load, on average.
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn the_default_number_of_entries_fits_groups_of_any_size() {
         let sizes = [1, 4, 64, 256, 1000, 5000, 1_000_000];
-        let entries = [4_000, 4_000, 4_000, 1_562, 4_000, 20_000, 20_000];
+        let entries = [2_000, 2_000, 2_000, 1_024, 4_000, 20_000, 20_000];
         assert_eq!(sizes.map(default_entries), entries);
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use catraca_algorithms::{Load, Range};
-use catraca_lab::{Estimate, short};
+use catraca_lab::Estimate;
 use catraca_sim::{Job, LoadKind, Report, Row, Setup};
 
 use super::conclusion::conclusion;
@@ -207,12 +207,21 @@ fn mean(row: &Row, figure: impl Fn(&Report) -> Option<f64>) -> String {
     maybe(estimate(row, figure).map(|one| one.mean))
 }
 
-/// A figure with its interval, if it has one.
+/// A figure with its interval, if it has one, without spaces: rows are long enough.
 fn shown(estimate: Estimate) -> String {
     match estimate.half_width > 0.0 {
-        true => format!("{} ± {}", number(estimate.mean), short(estimate.half_width)),
+        true => format!("{}±{}", number(estimate.mean), rough(estimate.half_width)),
         false => number(estimate.mean),
     }
+}
+
+/// Two digits are enough to say how uncertain a figure is.
+fn rough(width: f64) -> String {
+    if width < 1e-4 {
+        return format!("{width:.0e}");
+    }
+    let decimals = (1.0 - width.log10().floor()).max(0.0) as usize;
+    format!("{width:.decimals$}")
 }
 
 fn range(range: Range) -> String {
@@ -234,5 +243,19 @@ fn claim(row: &Row) -> String {
     match excess.and_then(|excess| excess.is_positive()) {
         Some(true) => number(claimed),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_two_digits_and_an_exact_figure_has_none() {
+        let figure = |mean, half_width| shown(Estimate { mean, half_width });
+        let shown = [figure(12.0, 0.0), figure(12.0, 0.0657), figure(126.04, 16.57)];
+        assert_eq!(shown, ["12.00", "12.00±0.066", "126.0±17"]);
+        assert_eq!([figure(3.0, 1.0), figure(3000.0, 123.4)], ["3.00±1.0", "3000±123"]);
+        assert_eq!(figure(1.0, 1e-9), "1.00±1e-9");
     }
 }
