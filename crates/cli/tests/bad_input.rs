@@ -42,7 +42,7 @@ fn unknown_names_are_refused_with_the_nearest_and_all_there_are() {
             &["--start: '0,0' claims a resource twice"],
         ),
         ("check lamport --start inside:0=", &["--start: '' is no claim"]),
-        ("compare --load medium", &["--load: there is no load 'medium'", "low, high"]),
+        ("compare --load mediun", &["--load: there is no load 'mediun'", "low, medium, high"]),
         ("compare --quorum square", &["--quorum: ", "say grid or plane"]),
         ("sim --algorithm lamport --order lifo", &["--order: ", "say fifo or any"]),
     ]);

@@ -113,7 +113,8 @@ impl Chart {
 
         svg.text((LEFT, 32.0), &self.title, 16.0, r#"class="title" font-weight="bold""#);
         self.draw_axes(svg, &x, &y);
-        self.draw_thresholds(svg, place, (&x, &y));
+        let somewhere = (x.begin(), y.begin());
+        self.draw_thresholds(svg, place, somewhere);
         let looks = (0..).zip(&self.series).map(|(place, series)| series.look(place));
         let places = points.iter().map(|points| points.iter().map(|&point| place(point)).collect());
         let lines = Lines::new(looks.zip(places).collect());
@@ -123,6 +124,7 @@ impl Chart {
                 self.draw_series(svg, index, &points[index], &lines, place);
             });
         }
+        self.label_thresholds(svg, place, somewhere);
         if all().next().is_none() {
             let middle = (LEFT + PLOT_WIDTH / 2.0, TOP + height / 2.0);
             svg.text(middle, "no data", TEXT_SIZE, r#"text-anchor="middle""#);
@@ -163,36 +165,46 @@ impl Chart {
         of_axis.map(|one| one.value).filter(move |&value| axis.scale.has(value))
     }
 
-    fn draw_thresholds(
-        &self,
-        svg: &mut Svg,
-        place: impl Fn((f64, f64)) -> Point,
-        (x, y): (&Extent, &Extent),
-    ) {
+    fn draw_thresholds(&self, svg: &mut Svg, place: impl Fn((f64, f64)) -> Point, other: Point) {
         let (right, bottom) = (LEFT + PLOT_WIDTH, TOP + self.plot_height());
         let line = format!(r#"class="threshold" stroke="{INK}" stroke-dasharray="7 4""#);
-        for one in &self.thresholds {
-            let (axis, other) = if one.is_of_x { (&self.x, y) } else { (&self.y, x) };
-            if !axis.scale.has(one.value) {
-                continue;
-            }
-            // Any number of the other axis will do.
-            let style = format!(r#"class="threshold-label" {HALO}"#);
-            if one.is_of_x {
-                let (at, _) = place((one.value, other.begin()));
-                svg.line((at, TOP), (at, bottom), &line);
-                // Towards the side where there is room.
-                let is_left = at + text_width(&one.label, SMALL) + 6.0 > right;
-                let (x, anchor) = if is_left { (at - 5.0, "end") } else { (at + 5.0, "start") };
-                let style = format!(r#"{style} text-anchor="{anchor}""#);
-                svg.text((x, TOP + 12.0), &one.label, SMALL, style);
-            } else {
-                let (_, at) = place((other.begin(), one.value));
-                svg.line((LEFT, at), (right, at), &line);
-                let style = format!(r#"{style} text-anchor="end""#);
-                svg.text((right - 5.0, at - 5.0), &one.label, SMALL, style);
+        for (one, (x, y)) in self.placed_thresholds(place, other) {
+            match one.is_of_x {
+                true => svg.line((x, TOP), (x, bottom), &line),
+                false => svg.line((LEFT, y), (right, y), &line),
             }
         }
+    }
+
+    /// What the thresholds are, on top of all lines.
+    fn label_thresholds(&self, svg: &mut Svg, place: impl Fn((f64, f64)) -> Point, other: Point) {
+        let right = LEFT + PLOT_WIDTH;
+        for (one, (x, y)) in self.placed_thresholds(place, other) {
+            // Towards the side where there is room.
+            let is_left = one.is_of_x && x + text_width(&one.label, SMALL) + 6.0 > right;
+            let (at, anchor) = match (one.is_of_x, is_left) {
+                (true, true) => ((x - 5.0, TOP + 12.0), "end"),
+                (true, false) => ((x + 5.0, TOP + 12.0), "start"),
+                (false, _) => ((right - 5.0, y - 5.0), "end"),
+            };
+            let style = format!(r#"class="threshold-label" {HALO} text-anchor="{anchor}""#);
+            svg.text(at, &one.label, SMALL, style);
+        }
+    }
+
+    /// The thresholds that have a place, and where they are. `other` is any point of the chart.
+    fn placed_thresholds(
+        &self,
+        place: impl Fn((f64, f64)) -> Point,
+        other: Point,
+    ) -> Vec<(&Threshold, Point)> {
+        let axis = |one: &Threshold| if one.is_of_x { &self.x } else { &self.y };
+        let shown = self.thresholds.iter().filter(|one| axis(one).scale.has(one.value));
+        let at = |one: &Threshold| match one.is_of_x {
+            true => place((one.value, other.1)),
+            false => place((other.0, one.value)),
+        };
+        shown.map(|one| (one, at(one))).collect()
     }
 
     fn draw_axes(&self, svg: &mut Svg, x: &Extent, y: &Extent) {
