@@ -17,6 +17,9 @@ use crate::timeline::Timeline;
 /// A diagram is drawn from at most so many events from the beginning of a run.
 const MOST_EVENTS: usize = 100_000;
 
+/// Points, or intervals.
+type Pairs = Vec<(f64, f64)>;
+
 /// What the runs of an experiment have shown, in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -44,9 +47,9 @@ impl Measured {
 
     /// One of the counts over time: the middle of each interval of time that every seed has seen whole with
     /// the mean over the seeds, and from where to where that is uncertain.
-    pub(crate) fn counted(&self, which: usize) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+    pub(crate) fn counted(&self, which: usize) -> (Pairs, Pairs) {
         let seeds = self.timelines.iter().zip(&self.reports);
-        let each: Vec<Vec<(f64, f64)>> = seeds
+        let each: Vec<Pairs> = seeds
             .map(|(timelines, report)| {
                 let end = Time((report.time * TICKS_PER_UNIT as f64).round() as u64);
                 timelines[which].points(end)

@@ -4,10 +4,13 @@ use catraca_lab::Estimate;
 use catraca_sim::{Report, Row};
 
 use super::estimate;
-use crate::table::{grouped, number};
+use crate::table::{grouped, number, words_within};
 
 /// Whoever is within this part of the best is as good.
 const ALIKE: f64 = 0.01;
+
+/// How wide the names may be.
+const WIDTH: usize = 95;
 
 /// A figure that is better if it is less.
 type Figure = fn(&Report) -> Option<f64>;
@@ -21,11 +24,16 @@ pub(super) fn conclusion(group: &[&Row]) -> Vec<String> {
     let (Some(messages), Some(response)) = (messages, response) else { return Vec::new() };
     let job = &first.job;
     let seeds = if job.seeds == 1 { " (one seed, so no interval)" } else { "" };
-    vec![
-        format!("{} load, {} nodes{seeds}:", job.load_name(), grouped(job.spec().nodes.into())),
-        format!("  fewest messages    {messages}"),
-        format!("  shortest response  {response}"),
-    ]
+    let head =
+        format!("{} load, {} nodes{seeds}:", job.load_name(), grouped(job.spec().nodes.into()));
+    let lines = [("fewest messages", messages), ("shortest response", response)];
+    [head].into_iter().chain(lines.iter().flat_map(|(what, who)| said(what, who))).collect()
+}
+
+/// Who is best at something, on as many lines as it takes.
+fn said(what: &str, who: &str) -> Vec<String> {
+    let parts = words_within(who, WIDTH).into_iter().enumerate();
+    parts.map(|(at, part)| format!("  {:<17}  {part}", if at == 0 { what } else { "" })).collect()
 }
 
 fn is_sound(row: &Row) -> bool {

@@ -215,34 +215,14 @@ fn shown(estimate: Estimate) -> String {
     }
 }
 
-/// Two digits are enough to say how uncertain a figure is.
+/// A digit or two are enough to say how uncertain a figure is.
 fn rough(width: f64) -> String {
-    if width < 1e-4 {
-        return format!("{width:.0e}");
-    }
-    let decimals = (1.0 - width.log10().floor()).max(0.0) as usize;
-    format!("{width:.decimals$}")
-}
-
-fn range(range: Range) -> String {
-    if range.min == range.max {
-        number(range.min)
-    } else {
-        format!("{}..{}", number(range.min), number(range.max))
-    }
-}
-
-/// What S2 claims, if the measurements contradict it, whatever the seed.
-fn claim(row: &Row) -> String {
-    let Some(claimed) = row.job.setup.claimed_messages() else { return String::new() };
-    // How much more than 5 % lies between them.
-    let excess = estimate(row, |report| {
-        let measured = report.messages_per_entry?;
-        Some((claimed - measured).abs() - 0.05 * claimed.max(measured) - 1e-9)
-    });
-    match excess.and_then(|excess| excess.is_positive()) {
-        Some(true) => number(claimed),
-        _ => String::new(),
+    match width {
+        1.0.. => format!("{width:.0}"),
+        0.1.. => format!("{width:.1}"),
+        0.01.. => format!("{width:.2}"),
+        0.001.. => format!("{width:.3}"),
+        _ => format!("{width:.0e}"),
     }
 }
 
@@ -251,11 +231,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_has_two_digits_and_an_exact_figure_has_none() {
+    fn an_interval_has_a_digit_or_two_and_an_exact_figure_has_none() {
         let figure = |mean, half_width| shown(Estimate { mean, half_width });
         let shown = [figure(12.0, 0.0), figure(12.0, 0.0657), figure(126.04, 16.57)];
-        assert_eq!(shown, ["12.00", "12.00±0.066", "126.0±17"]);
-        assert_eq!([figure(3.0, 1.0), figure(3000.0, 123.4)], ["3.00±1.0", "3000±123"]);
+        assert_eq!(shown, ["12.00", "12.00±0.07", "126.0±17"]);
+        assert_eq!([figure(3.0, 1.0), figure(3000.0, 123.4)], ["3.00±1", "3000±123"]);
         assert_eq!(figure(1.0, 1e-9), "1.00±1e-9");
     }
 }
