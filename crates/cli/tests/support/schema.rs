@@ -76,9 +76,9 @@ fn check_parts((rules, file): (&Value, &str), value: &Value, place: &str, wrong:
     for (name, part) in value.as_object().into_iter().flatten() {
         let place = format!("{place}.{name}");
         let of_others = || rules.get("additionalProperties").filter(|rule| rule.is_object());
-        match properties.and_then(|properties| properties.get(name)).or_else(of_others) {
-            Some(rule) => check((rule, file), part, &place, wrong),
-            None => {}
+        let of_it = properties.and_then(|properties| properties.get(name));
+        if let Some(rule) = of_it.or_else(of_others) {
+            check((rule, file), part, &place, wrong);
         }
     }
     if let (Some(rule), Some(items)) = (rules.get("items"), value.as_array()) {
