@@ -226,6 +226,32 @@ fn rough(width: f64) -> String {
     }
 }
 
+fn range(range: Range) -> String {
+    // Two whole numbers need no decimals to be told from a measured one.
+    let end = |value: f64| match value.fract() == 0.0 {
+        true => format!("{value}"),
+        false => number(value),
+    };
+    match range.min == range.max {
+        true => number(range.min),
+        false => format!("{}..{}", end(range.min), end(range.max)),
+    }
+}
+
+/// What S2 claims, if the measurements contradict it, whatever the seed.
+fn claim(row: &Row) -> String {
+    let Some(claimed) = row.job.setup.claimed_messages() else { return String::new() };
+    // How much more than 5 % lies between them.
+    let excess = estimate(row, |report| {
+        let measured = report.messages_per_entry?;
+        Some((claimed - measured).abs() - 0.05 * claimed.max(measured) - 1e-9)
+    });
+    match excess.and_then(|excess| excess.is_positive()) {
+        Some(true) => number(claimed),
+        _ => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
