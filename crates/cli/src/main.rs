@@ -1,6 +1,7 @@
 //! `catraca`: parses, calls, prints. Everything else is in the libraries.
 
 mod commands;
+mod document;
 mod failure;
 mod flags;
 mod interrupt;

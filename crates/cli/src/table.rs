@@ -125,7 +125,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// Breaks `text` between words into lines of this width. A longer word has a line of its own.
-fn words_within(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn words_within(text: &str, width: usize) -> Vec<String> {
     if text.chars().count() <= width {
         return vec![text.to_string()];
     }

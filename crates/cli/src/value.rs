@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use catraca_algorithms::Load;
 use catraca_client::socket;
+use catraca_sim::LoadKind;
 use catraca_topology::evolving::MAX_INSTANT;
 
 use crate::suggest::unknown;
@@ -124,12 +125,13 @@ pub(crate) fn at_node(text: &str) -> Result<String, String> {
     }
 }
 
-/// One of the two loads that the literature compares.
-pub(crate) fn load(text: &str) -> Result<Load, String> {
+/// One of the loads that have a name.
+pub(crate) fn load(text: &str) -> Result<LoadKind, String> {
     match text {
-        "low" => Ok(Load::Low),
-        "high" => Ok(Load::High),
-        _ => Err(unknown("load", text, &["low", "high"])),
+        "low" => Ok(LoadKind::Closed(Load::Low)),
+        "medium" => Ok(LoadKind::Medium),
+        "high" => Ok(LoadKind::Closed(Load::High)),
+        _ => Err(unknown("load", text, &["low", "medium", "high"])),
     }
 }
 

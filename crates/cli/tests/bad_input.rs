@@ -42,7 +42,7 @@ fn unknown_names_are_refused_with_the_nearest_and_all_there_are() {
             &["--start: '0,0' claims a resource twice"],
         ),
         ("check lamport --start inside:0=", &["--start: '' is no claim"]),
-        ("compare --load medium", &["--load: there is no load 'medium'", "low, high"]),
+        ("compare --load mediun", &["--load: there is no load 'mediun'", "low, medium, high"]),
         ("compare --quorum square", &["--quorum: ", "say grid or plane"]),
         ("sim --algorithm lamport --order lifo", &["--order: ", "say fifo or any"]),
     ]);
@@ -215,11 +215,11 @@ fn places_that_cannot_be_written_are_refused_before_any_work() {
         ("compare --json .", &["'.'", "it is a folder"]),
         ("compare --json /etc/hostname/x", &["its parent is not a folder"]),
         ("compare --csv /proc/rows.csv", &["'/proc/rows.csv'", "choose a file in a folder"]),
-        ("compare --plot rows", &["'rows'", "choose a name that ends in .svg or .png"]),
-        ("compare --plot rows.gif", &["'rows.gif'", ".svg or .png"]),
+        ("compare --plot rows", &["'rows'", "choose a name that ends in .svg, .png or .pdf"]),
+        ("compare --plot rows.gif", &["'rows.gif'", ".svg, .png or .pdf"]),
         ("sim --algorithm lamport --trace ''", &["the name is empty"]),
-        ("sim --algorithm lamport --diagram run", &[".svg or .png"]),
-        ("check lamport --diagram broken.gif", &[".svg or .png"]),
+        ("sim --algorithm lamport --diagram run", &[".svg, .png or .pdf"]),
+        ("check lamport --diagram broken.gif", &[".svg, .png or .pdf"]),
     ]);
 }
 

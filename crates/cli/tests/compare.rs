@@ -32,7 +32,7 @@ fn shown(value: &Value) -> String {
 fn without_arguments_all_algorithms_are_compared_and_nothing_is_complained_about() {
     let ran = Folder::new().run(&["compare"]).quietly(0);
     let named: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[2]).collect();
-    assert_eq!(named, algorithms().repeat(6));
+    assert_eq!(named, algorithms().repeat(9));
     let widest = ran.stdout.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 120, "{widest} columns");
 }
@@ -43,56 +43,130 @@ fn the_groups_of_a_load_and_a_size_are_parted_by_blank_lines() {
     let ran = Folder::new().run(&[&arguments[..], &["--entries", "20"]].concat()).quietly(0);
     let body = ran.stdout.split_once("---\n").unwrap().1.split_once("\n\nmsgs:").unwrap().0;
     let sizes: Vec<usize> = body.split("\n\n").map(|group| group.lines().count()).collect();
-    assert_eq!(sizes, [2, 2, 2, 2]);
+    assert_eq!(sizes, [2; 6]);
+}
+
+/// A figure over seeds as the table shows it: its mean, and what follows a ±.
+fn mean_shown(figure: &Value) -> String {
+    shown(&figure["mean"])
 }
 
 #[test]
 fn csv_json_and_table_show_the_same_figures() {
     let folder = Folder::new();
-    let flags = ["--nodes", "4,9", "--entries", "200", "--csv", "rows.csv", "--json", "rows.json"];
-    let ran = folder.run(&[&["compare"], &flags[..]].concat()).quietly(0);
-    let (csv, json) = (folder.read("rows.csv"), folder.json("rows.json"));
+    let flags = ["--nodes", "4,9", "--entries", "200", "--seeds", "3", "--delay", "exp:1"];
+    let files = ["--csv", "runs.csv", "--json", "rows.json"];
+    let ran = folder.run(&[&["compare"], &flags[..], &files].concat()).quietly(0);
+    let ran = ran.says("seeds 1 to 3");
+    let (csv, json) = (folder.read("runs.csv"), folder.json("rows.json"));
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
-    let (table, json) = (rows(&ran.stdout), json.as_array().unwrap().clone());
-    let rows_wanted = 4 * ENTRIES.len();
-    assert_eq!(
-        (table.len(), json.len(), lines.clone().count()),
-        (rows_wanted, rows_wanted, rows_wanted)
-    );
-    for ((cells, record), line) in table.iter().zip(&json).zip(lines) {
-        assert_eq!(line.len(), head.len());
-        let field = |name: &str| line[head.iter().position(|column| *column == name).unwrap()];
-        for name in ["algorithm", "load"] {
-            assert_eq!(record[name], field(name));
+    let rows_wanted = 6 * ENTRIES.len();
+    let json = json["rows"].as_array().unwrap().clone();
+    let table = rows(&ran.stdout);
+    assert_eq!((table.len(), json.len()), (rows_wanted, rows_wanted));
+    for (cells, record) in table.iter().zip(&json) {
+        let plain: Vec<&str> = cells[..3].to_vec();
+        let nodes = record["nodes"].to_string();
+        assert_eq!(
+            plain,
+            [record["load"].as_str().unwrap(), &nodes, record["algorithm"].as_str().unwrap()]
+        );
+        let mean = cells[3].split('±').next().unwrap();
+        assert_eq!(mean, mean_shown(&record["figures"]["messages_per_entry"]));
+        for (repeat, run) in record["runs"].as_array().unwrap().iter().enumerate() {
+            let line = lines.next().unwrap();
+            let field = |name: &str| line[head.iter().position(|one| *one == name).unwrap()];
+            assert_eq!(
+                (record["algorithm"].as_str(), record["load"].as_str()),
+                (Some(field("algorithm")), Some(field("load")))
+            );
+            assert_eq!(field("seed"), (repeat + 1).to_string());
+            assert_eq!(run["seed"].to_string(), field("seed"));
+            for name in ["messages_per_entry", "delay", "response_mean", "longest_wait"] {
+                // A reader of JSON may be off by the last digit.
+                let (csv, json): (Option<f64>, _) = (field(name).parse().ok(), run[name].as_f64());
+                let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * a.abs();
+                let is_same = csv.zip(json).map_or(csv == json, |(csv, json)| close(csv, json));
+                assert!(is_same, "{name} of {line:?}: {json:?}");
+            }
         }
-        for name in ["nodes", "messages_per_entry", "delay", "response_mean", "longest_wait"] {
-            assert_eq!(field(name).parse().ok(), record[name].as_f64(), "{name} of {line:?}");
-        }
-        assert_eq!(cells[..3], [field("load"), field("nodes"), field("algorithm")]);
-        assert_eq!(cells[3], shown(&record["messages_per_entry"]));
-        // A blank S2 leaves the row without a cell, so the rest is counted from the end.
-        let names = ["delay", "response_mean", "response_p99", "longest_wait"];
-        for (name, cell) in names.iter().zip(&cells[cells.len() - 7..]) {
-            assert_eq!(*cell, shown(&record[*name]), "{name} of {line:?}");
+    }
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn the_command_of_every_run_repeats_its_figures() {
+    let folder = Folder::new();
+    let flags = ["--algorithms", "lamport,maekawa,robust-k", "--nodes", "4", "--entries", "50"];
+    let more = ["--hold", "uniform:0.5..1.5", "--seed", "7", "--seeds", "2"];
+    for load in [&["--load", "low,medium,high"][..], &["--rate", "0.25"], &["--think", "exp:9"]] {
+        let arguments = [&["compare", "--json", "rows.json"], &flags[..], &more, load].concat();
+        folder.run(&arguments).quietly(0);
+        let document = folder.json("rows.json");
+        for row in document["rows"].as_array().unwrap() {
+            for repeated in row["runs"].as_array().unwrap() {
+                let command = repeated["command"].as_str().unwrap();
+                folder.shell(&format!("{command} --json run.json")).quietly(0);
+                let run = folder.json("run.json");
+                for (name, value) in repeated.as_object().unwrap() {
+                    assert_eq!(&run[name], value, "{name} of {command}");
+                }
+            }
         }
     }
 }
 
 #[test]
-fn the_command_of_every_row_reproduces_its_figures() {
+fn with_k_those_that_let_several_in_are_compared() {
     let folder = Folder::new();
-    let flags = ["--nodes", "4", "--entries", "100", "--hold", "uniform:0.5..1.5", "--seed", "7"];
-    for load in [["--load", "low,high"], ["--rate", "0.25"]] {
-        folder.run(&[&["compare", "--json", "rows.json"], &flags[..], &load].concat()).quietly(0);
-        for row in folder.json("rows.json").as_array().unwrap() {
-            let command = row["command"].as_str().unwrap();
-            folder.shell(&format!("{command} --json run.json")).quietly(0);
-            for (name, value) in folder.json("run.json").as_object().unwrap() {
-                assert_eq!(&row[name], value, "{name} of {command}");
-            }
-        }
+    let flags = ["--k", "3", "--nodes", "8", "--load", "high", "--entries", "200"];
+    let ran = folder.run(&[&["compare", "--json", "rows.json"], &flags[..]].concat()).quietly(0);
+    let named: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[2]).collect();
+    assert_eq!(named, ["raymond-k", "robust-k"]);
+    let k = |ran: &str| rows(ran).iter().map(|row| row[3].to_string()).collect::<Vec<_>>();
+    assert_eq!(k(&ran.stdout), ["3", "3"]);
+    assert_eq!(folder.json("rows.json")["rows"][0]["k"], 3);
+    // One that lets nobody else in is compared too, if it is named.
+    let both = ["--algorithms", "raymond-k,lamport"];
+    let ran = folder.run(&[&["compare"], &flags[..], &both].concat()).quietly(0);
+    assert_eq!(k(&ran.stdout), ["3", "1"]);
+}
+
+#[test]
+fn a_think_time_is_a_load_of_its_own() {
+    let folder = Folder::new();
+    let flags = ["--algorithms", "lamport", "--nodes", "4", "--entries", "100"];
+    let run = |more: &[&str]| folder.run(&[&["compare"], &flags[..], more].concat());
+    run(&["--think", "exp:5"]).quietly(0).says("think exp:5  4  lamport");
+    let both = run(&["--think", "exp:5", "--load", "low"]);
+    assert_eq!(both.code, Some(2));
+    assert!(both.stderr.contains("cannot be used with '--load"), "{}", both.stderr);
+    run(&["--think", "exp:5", "--rate", "1"]).refused(&["leave one of them out"]);
+}
+
+#[test]
+fn what_the_seeds_do_not_decide_is_said() {
+    let flags = ["--algorithms", "lamport,lamport", "--nodes", "8", "--load", "medium"];
+    // Nobody is better than itself.
+    let ran =
+        Folder::new().run(&[&["compare"], &flags[..], &["--entries", "300"]].concat()).quietly(0);
+    ran.says("fewest messages    all (");
+    let one = ["--entries", "300", "--seeds", "1"];
+    let ran = Folder::new().run(&[&["compare"], &flags[..], &one].concat()).quietly(0);
+    ran.says("(one seed, so no interval)");
+    for wrong in ["0", "1001", "x"] {
+        let ran = Folder::new().run(&["compare", "--seeds", wrong]);
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains("--seeds"), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn a_run_that_takes_too_many_events_is_given_up_with_what_to_change() {
+    let flags = ["compare", "--algorithms", "lamport", "--nodes", "4", "--events", "1000"];
+    let ran = Folder::new().run(&flags).quietly(4);
+    ran.says("as many events as it may; allow it more with --events").says("--events 1000");
 }
 
 #[test]
@@ -123,9 +197,10 @@ fn sets_have_columns_of_how_many_are_inside_and_how_many_could_be() {
     for (inside, possible) in inside.iter().zip(&possible) {
         assert!(inside <= possible && 2.0 < *possible, "{inside} of {possible}");
     }
-    for (row, inside) in folder.json("rows.json").as_array().unwrap().iter().zip(&inside) {
-        assert!((row["concurrency"].as_f64().unwrap() - inside).abs() < 0.01);
-        folder.shell(row["command"].as_str().unwrap()).quietly(0).says("possible");
+    for (row, inside) in folder.json("rows.json")["rows"].as_array().unwrap().iter().zip(&inside) {
+        let measured = row["figures"]["concurrency"]["mean"].as_f64().unwrap();
+        assert!((measured - inside).abs() < 0.01);
+        folder.shell(row["runs"][0]["command"].as_str().unwrap()).quietly(0).says("possible");
     }
     assert!(folder.read("rows.csv").contains(",concurrency,concurrency_possible,"));
     let plain = folder.run(&["compare", "--algorithms", "lamport", "--nodes", "4"]).quietly(0);
@@ -142,11 +217,12 @@ fn clusters_have_a_column_of_messages_between_them() {
     // 24 of the 31 others are in other clusters.
     assert_eq!(column(&ran.stdout, "between")[0], 48.0);
     let nodes: Vec<&str> = rows(&ran.stdout).iter().map(|row| row[1]).collect();
-    assert_eq!(nodes, ["32"; 4]);
-    for row in folder.json("rows.json").as_array().unwrap() {
-        let command = row["command"].as_str().unwrap();
+    assert_eq!(nodes, ["32"; 6]);
+    for row in folder.json("rows.json")["rows"].as_array().unwrap() {
+        let run = &row["runs"][1];
+        let command = run["command"].as_str().unwrap();
         folder.shell(&format!("{command} --json run.json")).quietly(0).says("clusters    ");
-        assert_eq!(folder.json("run.json")["messages_between"], row["messages_between"]);
+        assert_eq!(folder.json("run.json")["messages_between"], run["messages_between"]);
     }
 }
 
@@ -154,11 +230,12 @@ fn clusters_have_a_column_of_messages_between_them() {
 fn plots_are_written_in_the_format_that_their_name_says() {
     let folder = Folder::new();
     let flags = ["compare", "--algorithms", "lamport", "--nodes", "2,4", "--entries", "20"];
-    for name in ["rows.svg", "rows.png"] {
+    for name in ["rows.svg", "rows.png", "rows.pdf"] {
         folder.run(&[&flags[..], &["--plot", name]].concat()).quietly(0);
     }
     assert!(folder.read("rows.svg").starts_with("<svg"));
     assert!(std::fs::read(folder.path("rows.png")).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert!(std::fs::read(folder.path("rows.pdf")).unwrap().starts_with(b"%PDF-1.7\n"));
 }
 
 #[test]

@@ -52,10 +52,45 @@ fn tables_and_pictures_go_into_the_folder() {
         .says("mine-time.svg");
     assert_eq!(folder.names(), ["mine.toml", "new"]);
     let csv = folder.read("new/figures/mine.csv");
-    let expected = "nodes,seeds,messages_per_entry,messages_per_entry.ci95,delay,delay.ci95,3(N - 1)\n\
-                    2,seeds 1 to 5,3,0,1,0,3\n4,seeds 1 to 5,9,0,1,0,9\n";
+    let expected = "nodes,first_seed,seeds,messages_per_entry,messages_per_entry.ci95,delay,delay.ci95,\
+                    3(N - 1)\n2,1,5,3,0,1,0,3\n4,1,5,9,0,1,0,9\n";
     assert_eq!(csv, expected);
     assert!(folder.read("new/figures/mine-time.svg").contains(">4, entries</text>"));
+}
+
+#[test]
+fn every_run_of_an_experiment_is_written_with_its_seed_and_the_command_that_repeats_it() {
+    let folder = Folder::new();
+    folder.write("mine.toml", mine(""));
+    folder.run(&["experiment", "mine.toml", "--out", ".", "--seeds", "2"]).quietly(0);
+    let csv = folder.read("mine-runs.csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "nodes,seed,messages_per_entry,delay,command");
+    let command = "catraca sim --algorithm lamport --nodes 2 --rounds 2";
+    assert_eq!(lines[1..3], [format!("2,1,3,1,{command}"), format!("2,2,3,1,{command} --seed 2")]);
+    assert_eq!(lines.len(), 1 + 4);
+}
+
+#[test]
+fn pictures_are_written_as_pdf_too_if_that_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("mine.toml", mine(CHART));
+    folder
+        .run(&["experiment", "mine.toml", "--out", ".", "--pdf"])
+        .quietly(0)
+        .says("mine-time.pdf");
+    assert!(std::fs::read(folder.path("mine-time.pdf")).unwrap().starts_with(b"%PDF-"));
+    let without = folder.run(&["experiment", "mine.toml", "--pdf"]);
+    assert_eq!(without.code, Some(2));
+    assert!(without.stderr.contains("--out <DIR>"), "{}", without.stderr);
+}
+
+#[test]
+fn one_seed_is_said_to_leave_figures_uncertain() {
+    let folder = Folder::new();
+    folder.write("mine.toml", mine(""));
+    let ran = folder.run(&["experiment", "mine.toml", "--seeds", "1"]).quietly(0);
+    ran.says("One seed, so no interval says how certain these figures are.");
 }
 
 #[test]
@@ -107,6 +142,11 @@ fn bad_input_is_refused_in_one_line() {
         (
             "[[experiment.chart]]\nname = 'a'\ntitle = ''\ny = 'entries'\nover_time = 0",
             &["more than 0"],
+        ),
+        (
+            "[[experiment.chart]]\nname = 'a'\ntitle = ''\ny = 'delay'\nx = 'nodes'\n\
+             [[experiment.chart.threshold]]\nlabel = 'here'",
+            &["experiment.chart.threshold", "x = 25 or y = 0.5"],
         ),
         (
             "[[experiment.claim]]\nsection = ''\nsays = ''\nfigure = 'delay'",

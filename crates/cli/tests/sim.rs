@@ -113,6 +113,7 @@ const VALUES: &[(&str, &[&str], &str, &str)] = &[
     ("run.entries", &[], "0", "2"),
     ("run.time", &[], "soon", "5"),
     ("run.warmup", &[], "x", "1"),
+    ("run.events", &[], "0", "9999"),
     ("run.max-bypass", &[], "x", "9"),
     ("output.trace", &[], "missing/run.trace", "run.trace"),
     ("output.log", THREE, "missing/run.log", "run.log"),

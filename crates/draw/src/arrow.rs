@@ -1,18 +1,18 @@
 //! The messages of a space-time diagram, as arrows.
 
-use catraca_trace::Payload;
+use catraca_trace::{Payload, kind_numbers};
 
 use crate::history::{Delivery, Flight, History};
 use crate::label::Labels;
 use crate::layout::Layout;
 use crate::svg::{PALETTE, Point, Svg};
 
-/// A colour for every kind of message.
-pub(crate) struct Kinds<'a>(Vec<&'a str>);
+/// A colour for every kind of message: that of its number, the same in every picture.
+pub(crate) struct Kinds<'a>(Vec<(&'a str, &'static str)>);
 
 impl<'a> Kinds<'a> {
     /// In the order of their first appearance in the whole trace, so that every window of it has
-    /// the same colours.
+    /// the same colours, also of kinds that no table knows.
     pub(crate) fn of(history: &History<'a>) -> Self {
         let mut kinds: Vec<&str> = Vec::new();
         for flight in &history.flights {
@@ -21,11 +21,13 @@ impl<'a> Kinds<'a> {
                 kinds.push(kind);
             }
         }
-        Kinds(kinds)
+        let numbers = kind_numbers(&kinds);
+        let colours = numbers.into_iter().map(|number| PALETTE[number]);
+        Kinds(kinds.into_iter().zip(colours).collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, &'static str)> {
-        self.0.iter().copied().zip(PALETTE.into_iter().cycle())
+        self.0.iter().copied()
     }
 
     fn colour(&self, message: &Payload) -> &'static str {

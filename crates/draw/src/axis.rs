@@ -6,7 +6,7 @@ use crate::ticks;
 const MAX_VALUES: usize = 14;
 
 /// An axis of a chart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Axis {
     /// What it measures.
     pub label: String,
@@ -15,9 +15,10 @@ pub struct Axis {
 }
 
 /// How numbers become lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// The same difference has the same length.
+    #[default]
     Linear,
     /// The same factor has the same length. Numbers of zero or less have no place.
     Logarithmic,
@@ -114,6 +115,14 @@ impl Extent {
     /// Where the value is: 0 at the beginning, 1 at the end.
     pub(crate) fn share(&self, value: f64) -> f64 {
         (self.scale.length(value) - self.from) / (self.to - self.from)
+    }
+
+    /// A number that is on it.
+    pub(crate) fn begin(&self) -> f64 {
+        match self.scale {
+            Scale::Linear => self.from,
+            Scale::Logarithmic => 10f64.powf(self.from),
+        }
     }
 
     /// Where the axis has numbers, as many as have room on `length` pixels. `room` says how much of

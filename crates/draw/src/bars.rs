@@ -1,9 +1,10 @@
-//! Bar charts: figures of things that are no numbers.
+//! Bar charts: figures of things that are no numbers. On a logarithmic axis, where a bar would have no
+//! beginning and its length would say nothing, they are points.
 
 use crate::axis::{Axis, Extent, Scale};
-use crate::chart::colour;
+use crate::lines::Look;
 use crate::picture::Picture;
-use crate::svg::{FAINT, INK, Svg, text_width};
+use crate::svg::{FAINT, INK, Point, Svg, text_width};
 use crate::ticks;
 
 const PLOT_WIDTH: f64 = 600.0;
@@ -17,13 +18,14 @@ const BELOW: f64 = 62.0;
 const TEXT_SIZE: f64 = 13.0;
 
 /// A bar chart: bars to the right, a group of them for each category.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
     /// What it shows.
     pub title: String,
     /// What the bars measure.
     pub label: String,
-    /// How numbers become lengths. Bars on each other are always linear.
+    /// How numbers become lengths. Bars on each other are always linear; on a logarithmic axis there are
+    /// points instead of bars.
     pub scale: Scale,
     /// The names of the groups, from top to bottom.
     pub categories: Vec<String>,
@@ -34,12 +36,16 @@ pub struct BarChart {
 }
 
 /// The bars of one colour.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
     /// The name in the legend.
     pub name: String,
     /// One value a category; nothing, where there is none.
     pub values: Vec<Option<f64>>,
+    /// For each category from where to where its value is uncertain, drawn as a thin line; or nothing.
+    pub intervals: Vec<Option<(f64, f64)>>,
+    /// The number of its colour, as of a kind of message; else it has the colour of its place.
+    pub colour: Option<usize>,
 }
 
 /// Draws a bar chart. A value without a place on the axis has a dash in place of its bar.
@@ -81,7 +87,24 @@ impl BarChart {
         self.scale().has(value).then_some(value)
     }
 
-    /// Long enough for the longest bar; on a logarithmic axis every bar has some length.
+    /// From where to where a value is uncertain, if that has a place and any length.
+    fn interval(&self, bars: &Bars, category: usize) -> Option<(f64, f64)> {
+        let (least, most) = bars.intervals.get(category).copied().flatten()?;
+        // A bar begins at zero, and what it measures is not less.
+        let least = if self.scale() == Scale::Linear { least.max(0.0) } else { least };
+        let has_place = self.scale().has(least) && self.scale().has(most) && least < most;
+        has_place.then_some((least, most))
+    }
+
+    fn look(&self, index: usize) -> Look {
+        Look::new(index, self.bars[index].colour, true)
+    }
+
+    fn has_points(&self) -> bool {
+        self.scale() == Scale::Logarithmic
+    }
+
+    /// Long enough for the longest bar and for every interval.
     fn extent(&self) -> Extent {
         let categories = 0..self.categories.len();
         let of =
@@ -89,11 +112,13 @@ impl BarChart {
         let ends: Vec<f64> = if self.stacked {
             categories.map(|category| of(category).sum()).collect()
         } else {
-            categories.flat_map(of).collect()
+            let intervals = categories.clone().flat_map(|category| {
+                self.bars.iter().filter_map(move |bars| self.interval(bars, category))
+            });
+            let values = categories.flat_map(of);
+            values.chain(intervals.flat_map(|(least, most)| [least, most])).collect()
         };
-        let axis = Axis { label: String::new(), scale: self.scale() };
-        let room = if axis.scale == Scale::Logarithmic { 0.8 } else { 1.0 };
-        axis.fit_round(ends.iter().copied().chain(ends.iter().map(|end| end * room)))
+        Axis { label: String::new(), scale: self.scale() }.fit_round(ends.into_iter())
     }
 
     fn draw_axis(&self, svg: &mut Svg, extent: &Extent, (left, top): (f64, f64), height: f64) {
@@ -111,38 +136,74 @@ impl BarChart {
     }
 
     fn draw_group(&self, svg: &mut Svg, extent: &Extent, category: usize, (left, top): (f64, f64)) {
-        let mut end = 0.0;
+        if self.stacked {
+            return self.draw_stack(svg, extent, category, (left, top));
+        }
         for (index, bars) in self.bars.iter().enumerate() {
             let value = self.value(bars, category);
-            let style = format!(r#"class="bar" fill="{}""#, colour(index));
-            if self.stacked {
-                let (from, to) = (extent.share(end), extent.share(end + value.unwrap_or(0.0)));
-                end += value.unwrap_or(0.0);
-                let (x, length) = (left + PLOT_WIDTH * from, PLOT_WIDTH * (to - from));
-                svg.rect((x, top), (length, STACKED_BAR), style);
-                continue;
+            let y = top + BAR * (index as f64 + 0.5);
+            let x = |value: f64| left + PLOT_WIDTH * extent.share(value);
+            let end = value.map_or(left, |value| x(value).max(left));
+            if self.has_points() {
+                let guide = format!(r#"class="guide" stroke="{FAINT}""#);
+                svg.line((left, y), (left + PLOT_WIDTH, y), guide);
+                if value.is_some() {
+                    self.look(index).draw_marker(svg, (end, y));
+                }
+            } else {
+                let style = format!(r#"class="bar" fill="{}""#, self.look(index).colour);
+                svg.rect((left, y - BAR / 2.0 + 1.0), (end - left, BAR - 2.0), style);
             }
-            let y = top + BAR * index as f64;
-            let length = value.map_or(0.0, |value| PLOT_WIDTH * extent.share(value).max(0.0));
-            svg.rect((left, y + 1.0), (length, BAR - 2.0), style);
+            let interval = self.interval(bars, category).filter(|_| value.is_some());
+            let after = interval.map_or(end, |(least, most)| {
+                draw_interval(svg, (x(least), y), x(most));
+                x(most).max(end)
+            });
             let text = value.map_or("-".to_string(), written);
-            svg.text((left + length + 5.0, y + 11.5), &text, 11.5, r#"class="value""#);
+            let gap = if self.has_points() { 9.0 } else { 5.0 };
+            svg.text((after + gap, y + 4.0), &text, 11.5, r#"class="value""#);
         }
-        if self.stacked {
-            let at = (left + PLOT_WIDTH * extent.share(end) + 6.0, top + STACKED_BAR / 2.0 + 4.5);
-            svg.text(at, &written(end), TEXT_SIZE, r#"class="value""#);
+    }
+
+    fn draw_stack(&self, svg: &mut Svg, extent: &Extent, category: usize, (left, top): (f64, f64)) {
+        let mut end = 0.0;
+        for (index, bars) in self.bars.iter().enumerate() {
+            let value = self.value(bars, category).unwrap_or(0.0);
+            let (from, to) = (extent.share(end), extent.share(end + value));
+            end += value;
+            let (x, length) = (left + PLOT_WIDTH * from, PLOT_WIDTH * (to - from));
+            let style = format!(r#"class="bar" fill="{}""#, self.look(index).colour);
+            svg.rect((x, top), (length, STACKED_BAR), style);
         }
+        let at = (left + PLOT_WIDTH * extent.share(end) + 6.0, top + STACKED_BAR / 2.0 + 4.5);
+        svg.text(at, &written(end), TEXT_SIZE, r#"class="value""#);
     }
 
     fn draw_legend(&self, svg: &mut Svg, left: f64) {
         for (index, bars) in self.bars.iter().enumerate() {
             let y = TITLE + LEGEND_LINE * index as f64;
-            let style = format!(r#"fill="{}""#, colour(index));
-            svg.rect((left, y - 3.0), (SYMBOL, 12.0), style);
+            let look = self.look(index);
+            if self.has_points() {
+                look.draw_marker(svg, (left + SYMBOL / 2.0, y + 3.0));
+            } else {
+                let style = format!(r#"fill="{}""#, look.colour);
+                svg.rect((left, y - 3.0), (SYMBOL, 12.0), style);
+            }
             let place = (left + SYMBOL + 8.0, y + 7.5);
             svg.text(place, &bars.name, TEXT_SIZE, r#"class="legend""#);
         }
     }
+}
+
+/// A thin line with short ends.
+fn draw_interval(svg: &mut Svg, (least, y): Point, most: f64) {
+    let style = format!(r#"class="interval" stroke="{INK}" stroke-width="1.2""#);
+    svg.group(style, "", |svg| {
+        svg.line((least, y), (most, y), "");
+        for x in [least, most] {
+            svg.line((x, y - 3.0), (x, y + 3.0), "");
+        }
+    });
 }
 
 /// Three digits are enough beside a bar.
@@ -164,6 +225,7 @@ mod tests {
         let bars = |name: &str, values: [Option<f64>; 2]| Bars {
             name: name.to_owned(),
             values: values.to_vec(),
+            ..Bars::default()
         };
         BarChart {
             title: "Waiting".to_owned(),
@@ -202,13 +264,25 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_bar_of_nothing_has_a_dash() {
+    fn on_a_logarithmic_axis_there_are_points_and_no_bars() {
         let mut chart = sample(false);
         chart.scale = Scale::Logarithmic;
         chart.bars[0].values = vec![Some(1000.0), Some(0.0)];
         let picture = bar_chart(&chart);
-        assert_eq!(picture.svg().matches(">-<").count(), 2);
-        assert!(widths(&picture)[0] > 2.0 * widths(&picture)[1]);
+        let count = |part: &str| picture.svg().matches(part).count();
+        assert_eq!(count(r#"class="bar""#), 0);
+        assert_eq!(count(r#"class="marker""#), 2 + 2, "and two in the legend");
+        assert_eq!(count(">-<"), 2, "zero has no place, and one has no value");
+    }
+
+    #[test]
+    fn what_is_uncertain_has_a_line_with_ends() {
+        let mut chart = sample(false);
+        chart.bars[0].intervals = vec![Some((2.5, 3.5)), Some((1.0, 1.0))];
+        chart.bars[1].intervals = vec![None, Some((1.0, 2.0))];
+        let picture = bar_chart(&chart);
+        // One has no width, and one no value.
+        assert_eq!(picture.svg().matches(r#"class="interval""#).count(), 1);
     }
 
     #[test]

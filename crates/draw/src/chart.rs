@@ -1,8 +1,9 @@
 //! Line charts.
 
 use crate::axis::{Axis, Extent};
+use crate::lines::{Lines, Look};
 use crate::picture::Picture;
-use crate::svg::{FAINT, INK, PALETTE, Point, Svg, text_width};
+use crate::svg::{FAINT, HALO, INK, Point, Svg, text_width};
 
 const PLOT_WIDTH: f64 = 640.0;
 const MIN_PLOT_HEIGHT: f64 = 340.0;
@@ -13,14 +14,12 @@ const LEGEND_GAP: f64 = 24.0;
 const LEGEND_LINE: f64 = 22.0;
 const SYMBOL: f64 = 38.0;
 const TEXT_SIZE: f64 = 13.0;
-/// With the colours this makes many more looks than anybody can tell apart; the first sixteen
-/// differ in more than one way.
-const DASHES: [&str; 3] = ["", "8 4", "2 4"];
-const MARKERS: [Marker; 5] =
-    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
+const SMALL: f64 = 11.5;
+/// What is written below the legend where lines coincide.
+const STRIPED: &str = "striped: the same values";
 
 /// A line chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     /// What it shows.
     pub title: String,
@@ -30,6 +29,8 @@ pub struct Chart {
     pub y: Axis,
     /// The lines, in the order of the legend.
     pub series: Vec<Series>,
+    /// Numbers to compare them with.
+    pub thresholds: Vec<Threshold>,
 }
 
 /// A line of a chart.
@@ -44,15 +45,19 @@ pub struct Series {
     pub intervals: Vec<(f64, f64)>,
     /// Whether it was computed from a formula: such a line has no markers, because nothing was measured.
     pub is_formula: bool,
+    /// The number of its colour, as of a kind of message; else it has the colour of its place.
+    pub colour: Option<usize>,
 }
 
-#[derive(Clone, Copy)]
-enum Marker {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Cross,
+/// A number that a text speaks of, as a line across the chart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// Where it is.
+    pub value: f64,
+    /// Whether it is a number of the horizontal axis; its line is upright then.
+    pub is_of_x: bool,
+    /// What it is.
+    pub label: String,
 }
 
 /// Draws charts below each other, as wide as each other.
@@ -62,6 +67,7 @@ enum Marker {
 pub fn chart_column(charts: &[Chart]) -> Picture {
     let names = charts.iter().flat_map(|chart| &chart.series).map(|series| &series.name);
     let longest = names.map(|name| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
+    let longest = longest.max(text_width(STRIPED, SMALL) - SYMBOL);
     let width = LEFT + PLOT_WIDTH + LEGEND_GAP + SYMBOL + 8.0 + longest + 20.0;
     let mut svg = Svg::new();
     let mut height = 0.0;
@@ -75,7 +81,7 @@ pub fn chart_column(charts: &[Chart]) -> Picture {
 impl Chart {
     /// High enough for the legend.
     fn plot_height(&self) -> f64 {
-        MIN_PLOT_HEIGHT.max(self.series.len() as f64 * LEGEND_LINE)
+        MIN_PLOT_HEIGHT.max((self.series.len() + 1) as f64 * LEGEND_LINE)
     }
 
     /// The points of a series that have a place.
@@ -97,37 +103,108 @@ impl Chart {
         let points: Vec<Vec<(f64, f64)>> =
             self.series.iter().map(|series| self.points(series)).collect();
         let all = || points.iter().flatten().copied();
-        let x = self.x.fit_exactly(all().map(|(x, _)| x));
+        let x = self.x.fit_exactly(all().map(|(x, _)| x).chain(self.marked(true)));
         let bars = self.series.iter().flat_map(|series| self.bars(series));
         let ends = bars.flat_map(|(_, least, most)| [least, most]);
-        let y = self.y.fit_round(all().map(|(_, y)| y).chain(ends));
+        let y = self.y.fit_round(all().map(|(_, y)| y).chain(ends).chain(self.marked(false)));
         let height = self.plot_height();
         let place =
             |(px, py)| (LEFT + PLOT_WIDTH * x.share(px), TOP + height * (1.0 - y.share(py)));
 
         svg.text((LEFT, 32.0), &self.title, 16.0, r#"class="title" font-weight="bold""#);
         self.draw_axes(svg, &x, &y);
-        // The first of the legend is drawn last, on top of those that it coincides with.
-        for (index, points) in points.iter().enumerate().rev() {
-            let places: Vec<Point> = points.iter().map(|&point| place(point)).collect();
-            let style = format!(r#"class="series" fill="none" {}"#, line_style(index));
-            svg.polyline(&places, style);
-            if self.series[index].is_formula {
-                continue;
-            }
-            for (x, least, most) in self.bars(&self.series[index]) {
-                let style = format!(r#"class="interval" stroke="{}""#, colour(index));
-                svg.line(place((x, least)), place((x, most)), style);
-            }
-            for &place in &places {
-                draw_marker(svg, index, place);
-            }
+        let somewhere = (x.begin(), y.begin());
+        self.draw_thresholds(svg, place, somewhere);
+        let looks = (0..).zip(&self.series).map(|(place, series)| series.look(place));
+        let places = points.iter().map(|points| points.iter().map(|&point| place(point)).collect());
+        let lines = Lines::new(looks.zip(places).collect());
+        // The first of the legend is drawn last, on top of those that it crosses.
+        for (index, series) in self.series.iter().enumerate().rev() {
+            svg.group(r#"class="series""#, &series.name, |svg| {
+                self.draw_series(svg, index, &points[index], &lines, place);
+            });
         }
+        self.label_thresholds(svg, place, somewhere);
         if all().next().is_none() {
             let middle = (LEFT + PLOT_WIDTH / 2.0, TOP + height / 2.0);
             svg.text(middle, "no data", TEXT_SIZE, r#"text-anchor="middle""#);
         }
-        self.draw_legend(svg);
+        self.draw_legend(svg, lines.coincide());
+    }
+
+    fn draw_series(
+        &self,
+        svg: &mut Svg,
+        index: usize,
+        points: &[(f64, f64)],
+        lines: &Lines,
+        place: impl Fn((f64, f64)) -> Point,
+    ) {
+        let series = &self.series[index];
+        let look = series.look(index);
+        lines.draw(svg, index);
+        if !look.has_markers {
+            return;
+        }
+        let bars = self.bars(series);
+        for (at, &(x, _)) in points.iter().enumerate() {
+            let marker = lines.marker(index, at);
+            for &(_, least, most) in bars.iter().filter(|bar| bar.0 == x) {
+                let style = format!(r#"class="interval" stroke="{}""#, look.colour);
+                let end = |value: f64| (marker.0, place((x, value)).1);
+                svg.line(end(least), end(most), style);
+            }
+            look.draw_marker(svg, marker);
+        }
+    }
+
+    /// The thresholds that have a place, of one axis.
+    fn marked(&self, is_of_x: bool) -> impl Iterator<Item = f64> {
+        let axis = if is_of_x { &self.x } else { &self.y };
+        let of_axis = self.thresholds.iter().filter(move |one| one.is_of_x == is_of_x);
+        of_axis.map(|one| one.value).filter(move |&value| axis.scale.has(value))
+    }
+
+    fn draw_thresholds(&self, svg: &mut Svg, place: impl Fn((f64, f64)) -> Point, other: Point) {
+        let (right, bottom) = (LEFT + PLOT_WIDTH, TOP + self.plot_height());
+        let line = format!(r#"class="threshold" stroke="{INK}" stroke-dasharray="7 4""#);
+        for (one, (x, y)) in self.placed_thresholds(place, other) {
+            match one.is_of_x {
+                true => svg.line((x, TOP), (x, bottom), &line),
+                false => svg.line((LEFT, y), (right, y), &line),
+            }
+        }
+    }
+
+    /// What the thresholds are, on top of all lines.
+    fn label_thresholds(&self, svg: &mut Svg, place: impl Fn((f64, f64)) -> Point, other: Point) {
+        let right = LEFT + PLOT_WIDTH;
+        for (one, (x, y)) in self.placed_thresholds(place, other) {
+            // Towards the side where there is room.
+            let is_left = one.is_of_x && x + text_width(&one.label, SMALL) + 6.0 > right;
+            let (at, anchor) = match (one.is_of_x, is_left) {
+                (true, true) => ((x - 5.0, TOP + 12.0), "end"),
+                (true, false) => ((x + 5.0, TOP + 12.0), "start"),
+                (false, _) => ((right - 5.0, y - 5.0), "end"),
+            };
+            let style = format!(r#"class="threshold-label" {HALO} text-anchor="{anchor}""#);
+            svg.text(at, &one.label, SMALL, style);
+        }
+    }
+
+    /// The thresholds that have a place, and where they are. `other` is any point of the chart.
+    fn placed_thresholds(
+        &self,
+        place: impl Fn((f64, f64)) -> Point,
+        other: Point,
+    ) -> Vec<(&Threshold, Point)> {
+        let axis = |one: &Threshold| if one.is_of_x { &self.x } else { &self.y };
+        let shown = self.thresholds.iter().filter(|one| axis(one).scale.has(one.value));
+        let at = |one: &Threshold| match one.is_of_x {
+            true => place((one.value, other.1)),
+            false => place((other.0, one.value)),
+        };
+        shown.map(|one| (one, at(one))).collect()
     }
 
     fn draw_axes(&self, svg: &mut Svg, x: &Extent, y: &Extent) {
@@ -153,54 +230,33 @@ impl Chart {
         svg.turned_text((20.0, middle.1), -90.0, &self.y.label, TEXT_SIZE + 1.0, r#"class="axis""#);
     }
 
-    fn draw_legend(&self, svg: &mut Svg) {
+    fn draw_legend(&self, svg: &mut Svg, has_stripes: bool) {
         let x = LEFT + PLOT_WIDTH + LEGEND_GAP;
+        let line = |index: usize| TOP + LEGEND_LINE * (index as f64 + 0.5);
         for (index, series) in self.series.iter().enumerate() {
-            let y = TOP + LEGEND_LINE * (index as f64 + 0.5);
-            svg.line((x, y), (x + SYMBOL, y), line_style(index));
-            if !series.is_formula {
-                draw_marker(svg, index, (x + SYMBOL / 2.0, y));
+            let (y, look) = (line(index), series.look(index));
+            svg.line((x, y), (x + SYMBOL, y), look.style());
+            if look.has_markers {
+                look.draw_marker(svg, (x + SYMBOL / 2.0, y));
             }
             let style = r#"class="legend""#;
             svg.text((x + SYMBOL + 8.0, y + 4.5), &series.name, TEXT_SIZE, style);
         }
+        if has_stripes {
+            let y = line(self.series.len()) + 4.5;
+            svg.text((x, y), STRIPED, SMALL, r#"class="striped""#);
+        }
     }
 }
 
-pub(crate) fn colour(index: usize) -> &'static str {
-    PALETTE[index % PALETTE.len()]
-}
-
-fn line_style(index: usize) -> String {
-    let dashes = DASHES[(index + 2 * (index / PALETTE.len())) % DASHES.len()];
-    format!(r#"stroke="{}" stroke-width="2" stroke-dasharray="{dashes}""#, colour(index))
-        .replace(r#" stroke-dasharray="""#, "")
-}
-
-fn draw_marker(svg: &mut Svg, index: usize, at: Point) {
-    let (x, y) = at;
-    let fill = format!(r##"class="marker" fill="{}" stroke="#ffffff""##, colour(index));
-    match MARKERS[index % MARKERS.len()] {
-        Marker::Circle => svg.circle(at, 4.5, fill),
-        Marker::Square => svg.rect((x - 4.0, y - 4.0), (8.0, 8.0), fill),
-        Marker::Triangle => {
-            svg.polygon(&[(x, y - 5.5), (x + 5.0, y + 4.0), (x - 5.0, y + 4.0)], fill);
-        }
-        Marker::Diamond => {
-            let (r, at) = (5.8, |dx: f64, dy: f64| (x + dx, y + dy));
-            svg.polygon(&[at(0.0, -r), at(r, 0.0), at(0.0, r), at(-r, 0.0)], fill);
-        }
-        Marker::Cross => {
-            let stroke = format!(r#"class="marker" stroke="{}" stroke-width="2.4""#, colour(index));
-            svg.cross(at, 4.2, stroke);
-        }
+impl Series {
+    fn look(&self, place: usize) -> Look {
+        Look::new(place, self.colour, !self.is_formula)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn sample(series: usize) -> Chart {
@@ -214,6 +270,7 @@ mod tests {
             x: Axis::logarithmic("N"),
             y: Axis::logarithmic("messages per entry"),
             series: (0..series).map(line).collect(),
+            ..Chart::default()
         }
     }
 
@@ -246,9 +303,32 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_series_all_look_different() {
-        let look = |index: usize| (line_style(index), index % MARKERS.len());
-        assert_eq!((0..16).map(look).collect::<BTreeSet<_>>().len(), 16);
+    fn lines_that_coincide_are_striped_and_the_legend_says_so() {
+        let apart = chart_column(&[sample(2)]);
+        assert_eq!(count(&apart, STRIPED) + count(&apart, "stroke-dashoffset"), 0);
+        let mut chart = sample(2);
+        chart.series[1].points = chart.series[0].points.clone();
+        let same = chart_column(&[chart]);
+        assert_eq!((count(&same, STRIPED), count(&same, "stroke-dashoffset")), (1, 2));
+    }
+
+    #[test]
+    fn thresholds_have_a_line_a_name_and_room() {
+        let mut chart = sample(1);
+        let threshold = |value, is_of_x| Threshold { value, is_of_x, label: format!("at {value}") };
+        chart.thresholds =
+            vec![threshold(1e6, false), threshold(100.0, true), threshold(0.0, true)];
+        let picture = chart_column(&[chart]);
+        assert_eq!(count(&picture, r#"class="threshold""#), 2, "zero has no place");
+        assert_eq!(count(&picture, ">at 1000000</text>") + count(&picture, ">at 100</text>"), 2);
+        assert_eq!(count(&picture, ">1000000</text>"), 1, "the axis reaches to it");
+    }
+
+    #[test]
+    fn a_series_may_have_the_colour_of_its_kind_of_message() {
+        let mut chart = sample(1);
+        chart.series[0].colour = Some(3);
+        assert!(chart_column(&[chart]).svg().contains(crate::svg::PALETTE[3]));
     }
 
     #[test]

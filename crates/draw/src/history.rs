@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catraca_core::{Claim, Fence, Input, NodeId, Phase};
+use catraca_core::{Claim, Fence, Input, NodeId, Phase, ResourceId};
 use catraca_trace::{Event, Outcome, Payload, SendId, Step, Trace};
 
 use crate::picture::DrawError;
@@ -18,6 +18,8 @@ pub(crate) struct History<'a> {
     pub(crate) notes: Vec<Note>,
     /// The time of every event that can be seen, in order.
     pub(crate) times: Vec<u64>,
+    /// How many may be inside at once.
+    places: usize,
     /// By node, its stay that has not ended.
     open: BTreeMap<NodeId, usize>,
     by_id: BTreeMap<SendId, usize>,
@@ -55,7 +57,7 @@ pub(crate) struct Stay {
     pub(crate) claim: Claim,
 }
 
-/// A time for which nodes are inside that exclude each other.
+/// A time for which more nodes are inside than may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Overlap {
     pub(crate) nodes: BTreeSet<NodeId>,
@@ -82,7 +84,7 @@ impl Stay {
 impl<'a> History<'a> {
     pub(crate) fn of(trace: &'a Trace) -> Result<Self, DrawError> {
         let spec = &trace.header.spec;
-        let mut history = History::default();
+        let mut history = History { places: spec.capacity() as usize, ..History::default() };
         for (node, claim) in spec.start.holders() {
             history.begin(node, Phase::Inside, None, claim.clone());
         }
@@ -185,9 +187,12 @@ impl<'a> History<'a> {
             .map(|&stay| &self.stays[stay])
             .filter(|stay| stay.phase == Phase::Inside)
             .collect();
+        let is_crowded = |resource: &ResourceId| {
+            inside.iter().filter(|other| other.claim.contains(*resource)).count() > self.places
+        };
         let clashing: BTreeSet<NodeId> = inside
             .iter()
-            .filter(|stay| inside.iter().any(|other| conflicts(stay, other)))
+            .filter(|stay| stay.claim.resources().iter().any(is_crowded))
             .map(|stay| stay.node)
             .collect();
         let current = self.overlaps.last_mut().filter(|overlap| overlap.to.is_none());
@@ -200,12 +205,6 @@ impl<'a> History<'a> {
             (true, None) => {}
         }
     }
-}
-
-/// Whether two nodes hold a resource in common.
-fn conflicts(one: &Stay, other: &Stay) -> bool {
-    one.node != other.node
-        && one.claim.resources().iter().any(|&resource| other.claim.contains(resource))
 }
 
 /// Whether a diagram shows it: a node that starts and does nothing leaves no mark.
@@ -264,5 +263,13 @@ mod tests {
         assert_eq!(count(|delivery| matches!(delivery, Delivery::Lost(_))), 2);
         assert_eq!(count(|delivery| *delivery == Delivery::InFlight), 1);
         assert_eq!(history.crashes, BTreeMap::from([(NodeId(2), 1200)]));
+    }
+
+    #[test]
+    fn as_many_as_may_be_inside_do_not_exclude_each_other() {
+        let mut trace = sample::two_claims([0, 1], [1, 2]);
+        assert_eq!(History::of(&trace).unwrap().overlaps.len(), 1);
+        trace.header.spec.k = Some(2);
+        assert_eq!(History::of(&trace).unwrap().overlaps.len(), 0);
     }
 }

@@ -1,14 +1,14 @@
 //! A finished picture and the files that it can become.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use catraca_algorithms::SpecError;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::{Database, Family, Query};
 use resvg::usvg::{Options, Tree};
 
-use crate::svg;
+use crate::{pdf, svg};
 
 /// PNG files are drawn at twice the size of the SVG, for sharp text on today's screens, unless
 /// that would take more pixels than this.
@@ -92,7 +92,7 @@ pub enum DrawError {
     #[error("{0}")]
     Replay(String),
     /// The file name ends in something else.
-    #[error("is no picture that can be written: choose a name that ends in .svg or .png")]
+    #[error("is no picture that can be written: choose a name that ends in .svg, .png or .pdf")]
     Extension,
     /// The system has no fonts.
     #[error(
@@ -108,7 +108,7 @@ pub enum DrawError {
         height: u32,
     },
     /// The renderer refuses the picture.
-    #[error("cannot be drawn as PNG ({0}); write .svg instead")]
+    #[error("cannot be drawn ({0}); write .svg instead")]
     Render(String),
 }
 
@@ -134,9 +134,12 @@ impl Picture {
 
     /// The picture as a PNG file, `scale` times as large, with the system's fonts.
     pub fn png(&self, scale: f32) -> Result<Vec<u8>, DrawError> {
-        let mut fonts = Database::new();
-        fonts.load_system_fonts();
-        self.rasterise(fonts, scale)
+        self.rasterise(fonts()?, scale)
+    }
+
+    /// The picture as a PDF file of one page, with letters as shapes of the system's fonts.
+    pub fn pdf(&self) -> Result<Vec<u8>, DrawError> {
+        Ok(pdf::pdf(&self.tree(fonts()?)?))
     }
 
     /// The contents of a file in this format.
@@ -144,6 +147,7 @@ impl Picture {
         match format {
             Format::Svg => Ok(self.svg.clone().into_bytes()),
             Format::Png => self.png(self.sharp_scale()),
+            Format::Pdf => self.pdf(),
         }
     }
 
@@ -152,15 +156,18 @@ impl Picture {
         (MAX_PIXELS / pixels).sqrt().min(2.0)
     }
 
-    fn rasterise(&self, mut fonts: Database, scale: f32) -> Result<Vec<u8>, DrawError> {
-        choose_family(&mut fonts)?;
+    /// The picture as the renderer understands it.
+    fn tree(&self, fonts: Arc<Database>) -> Result<Tree, DrawError> {
+        let options = Options { fontdb: fonts, ..Options::default() };
+        Tree::from_str(&self.svg, &options).map_err(|error| DrawError::Render(error.to_string()))
+    }
+
+    fn rasterise(&self, fonts: Arc<Database>, scale: f32) -> Result<Vec<u8>, DrawError> {
         // A scale that is not a number becomes a size of zero, which is refused.
         let width = (self.width as f32 * scale).round() as u32;
         let height = (self.height as f32 * scale).round() as u32;
         let mut pixels = Pixmap::new(width, height).ok_or(DrawError::Size { width, height })?;
-        let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
-        let tree = Tree::from_str(&self.svg, &options)
-            .map_err(|error| DrawError::Render(error.to_string()))?;
+        let tree = self.tree(fonts)?;
         resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
         pixels.encode_png().map_err(|error| DrawError::Render(error.to_string()))
     }
@@ -173,6 +180,8 @@ pub enum Format {
     Svg,
     /// Dots.
     Png,
+    /// Lines and letters, for papers.
+    Pdf,
 }
 
 impl Format {
@@ -182,9 +191,30 @@ impl Format {
         match ending.as_ref().and_then(|ending| ending.to_str()) {
             Some("svg") => Ok(Format::Svg),
             Some("png") => Ok(Format::Png),
+            Some("pdf") => Ok(Format::Pdf),
             _ => Err(DrawError::Extension),
         }
     }
+
+    /// Fails if this machine cannot write any picture in this format. Known before there is one.
+    pub fn check(self) -> Result<(), DrawError> {
+        match self {
+            Format::Svg => Ok(()),
+            Format::Png | Format::Pdf => fonts().map(drop),
+        }
+    }
+}
+
+/// The fonts of the system, which take a moment to find.
+fn fonts() -> Result<Arc<Database>, DrawError> {
+    static FONTS: OnceLock<Result<Arc<Database>, DrawError>> = OnceLock::new();
+    let load = || {
+        let mut fonts = Database::new();
+        fonts.load_system_fonts();
+        choose_family(&mut fonts)?;
+        Ok(Arc::new(fonts))
+    };
+    FONTS.get_or_init(load).clone()
 }
 
 /// Makes sure that text is drawn in some font: where none of the families that pictures ask for is
@@ -220,13 +250,14 @@ mod tests {
     fn the_file_name_chooses_the_format() {
         assert_eq!(Format::of(Path::new("a.SVG")), Ok(Format::Svg));
         assert_eq!(Format::of(Path::new("a.Png")), Ok(Format::Png));
-        for name in ["a.pdf", "a", "png"] {
+        assert_eq!(Format::of(Path::new("a.pdf")), Ok(Format::Pdf));
+        for name in ["a.eps", "a", "png"] {
             assert_eq!(Format::of(Path::new(name)), Err(DrawError::Extension));
         }
         assert_eq!(sample().encode(Format::Svg).unwrap(), sample().svg().as_bytes());
         let png = decode(&sample().encode(Format::Png).unwrap());
         assert_eq!((png.width(), png.height()), (240, 80));
-        assert!(DrawError::Extension.to_string().contains(".svg or .png"));
+        assert!(DrawError::Extension.to_string().contains(".svg, .png or .pdf"));
     }
 
     #[test]
@@ -248,7 +279,7 @@ mod tests {
 
     #[test]
     fn without_fonts_the_error_says_what_to_install() {
-        let error = sample().rasterise(Database::new(), 1.0).unwrap_err();
+        let error = choose_family(&mut Database::new()).unwrap_err();
         assert_eq!(error, DrawError::NoFonts);
         assert!(error.to_string().contains("fonts-dejavu-core, or write .svg"));
     }
@@ -263,7 +294,8 @@ mod tests {
             .map(|face| face.id)
             .collect();
         others.into_iter().for_each(|id| fonts.remove_face(id));
-        let png = decode(&sample().rasterise(fonts, 1.0).unwrap());
+        choose_family(&mut fonts).unwrap();
+        let png = decode(&sample().rasterise(Arc::new(fonts), 1.0).unwrap());
         assert!(png.pixels().iter().any(|pixel| pixel.red() < 128));
     }
 

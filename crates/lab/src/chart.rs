@@ -1,7 +1,10 @@
 //! The charts of an experiment: which figures over what, and the picture of it.
 
-use catraca_draw::{Axis, BarChart, Bars, Chart, Picture, Scale, Series, bar_chart, chart_column};
+use catraca_draw::{
+    Axis, BarChart, Bars, Chart, Picture, Scale, Series, Threshold, bar_chart, chart_column,
+};
 use catraca_sim::{TICKS_PER_UNIT, Time};
+use catraca_trace::kind_number;
 
 use crate::error::{LabError, one_of, wrong};
 use crate::experiment::{Experiment, Run};
@@ -20,11 +23,15 @@ pub struct ChartPlan {
     /// What it shows.
     pub title: String,
     selection: Selection,
-    /// The words on the vertical axis.
-    label: String,
+    /// The words on the vertical axis; else those of the first figure.
+    label: Option<String>,
+    /// The words on the horizontal axis; else the name of what is varied, or those of the figure.
+    x_label: Option<String>,
     y_scale: Scale,
     /// The dimensions that name its lines.
     series: Vec<usize>,
+    /// Numbers that the text speaks of.
+    thresholds: Vec<Threshold>,
     shows: Shows,
 }
 
@@ -63,14 +70,15 @@ impl ChartPlan {
         let selection =
             Selection::read(&fields.place("where"), fields.table("where")?, dimensions)?;
         let y_scale = fields.choice("y_scale", &SCALES)?.unwrap_or(Scale::Linear);
-        let label = fields.text("label")?;
+        let (label, x_label) = (fields.text("label")?, fields.text("x_label")?);
         let y = fields.texts("y")?;
         if y.is_empty() {
             return Err(wrong(fields.place("y"), "is missing; name one figure, or several"));
         }
         let series = fields.texts("series")?;
         let is_series_said = fields.value("series").is_some();
-        let (shows, first_label) = match fields.number("over_time")? {
+        let thresholds = thresholds(&mut fields)?;
+        let shows = match fields.number("over_time")? {
             Some(interval) => over_time(&fields, interval, &y, runs)?,
             None => over_figures(&mut fields, &y, dimensions, runs)?,
         };
@@ -81,9 +89,28 @@ impl ChartPlan {
             let is_free = |&at: &usize| !shows.is_over(at) && !selection.fixes(at);
             (0..dimensions.len()).filter(is_free).collect()
         };
+        let is_of_bars = matches!(shows, Shows::Bars { .. });
+        if is_of_bars && !thresholds.is_empty() {
+            let what = "belongs to charts of lines; leave it out of a chart of bars";
+            return Err(wrong(fields.place("threshold"), what));
+        }
+        if is_of_bars && x_label.is_some() {
+            let what = "belongs to charts of lines; what bars are of is named at each of them";
+            return Err(wrong(fields.place("x_label"), what));
+        }
         fields.finish()?;
-        let label = label.unwrap_or(first_label);
-        Ok(ChartPlan { name, title, selection, label, y_scale, series, shows })
+        let plan = ChartPlan {
+            name,
+            title,
+            selection,
+            label,
+            x_label,
+            y_scale,
+            series,
+            thresholds,
+            shows,
+        };
+        Ok(plan)
     }
 
     /// What is to be counted while a run goes on.
@@ -104,18 +131,38 @@ impl ChartPlan {
             Shows::Lines { x, x_scale, y, formulas } => {
                 let mut series = self.lines(x, y, experiment, results);
                 series.extend(self.reference(x, formulas, experiment, results));
-                let label = x.label(experiment);
-                self.chart(Axis { label, scale: *x_scale }, series)
+                let label = self.x_label.clone().unwrap_or_else(|| x.label(experiment));
+                self.chart(Axis { label, scale: *x_scale }, series, experiment)
             }
             Shows::OverTime { y, .. } => {
-                self.chart(Axis::linear("time"), self.counts(y, experiment, results))
+                let label = format!("time {}", experiment.time_unit());
+                let label = self.x_label.clone().unwrap_or(label);
+                self.chart(Axis::linear(label), self.counts(y, experiment, results), experiment)
             }
         }
     }
 
-    fn chart(&self, x: Axis, series: Vec<Series>) -> Picture {
-        let y = Axis { label: self.label.clone(), scale: self.y_scale };
-        chart_column(&[Chart { title: self.title.clone(), x, y, series }])
+    fn chart(&self, x: Axis, series: Vec<Series>, experiment: &Experiment) -> Picture {
+        let y = Axis { label: self.label(experiment), scale: self.y_scale };
+        let (title, thresholds) = (self.title.clone(), self.thresholds.clone());
+        chart_column(&[Chart { title, x, y, series, thresholds }])
+    }
+
+    /// The words on the axis of what is measured, with its unit.
+    fn label(&self, experiment: &Experiment) -> String {
+        let usual = || match &self.shows {
+            Shows::Lines { y, .. } | Shows::Bars { y, .. } => {
+                y.first().map_or(String::new(), |figure| experiment.label_of(figure))
+            }
+            Shows::OverTime { interval, y } => {
+                let what = if let [one] = y.as_slice() { one.label() } else { "messages" };
+                match *interval {
+                    one if one == Time::units(1) => format!("{what} per {}", experiment.one_unit()),
+                    other => format!("{what} per {other} {}", experiment.units()),
+                }
+            }
+        };
+        self.label.clone().unwrap_or_else(usual)
     }
 
     /// The runs that the chart shows, by their place.
@@ -144,10 +191,11 @@ impl ChartPlan {
                 let label = figure.label();
                 let shown = (y.len() > 1 || self.series.is_empty()).then_some(label.as_str());
                 let line = named(&mut series, self.series_name(&run.coordinates, shown));
+                line.colour = shown.and_then(|_| colour(figure.kind()));
                 let point = (x.of(run, results, row), measured.estimate(figure, &run.setup));
                 if let (Some(x), Some(y)) = point {
                     line.points.push((x, y.mean));
-                    line.intervals.push(y.interval());
+                    line.intervals.push(y.drawn());
                 }
             }
         }
@@ -181,14 +229,14 @@ impl ChartPlan {
         let mut series = Vec::new();
         for row in self.rows(experiment) {
             let (run, measured) = (&experiment.runs[row], &results.rows[row]);
-            let end = Time((measured.reports[0].time * TICKS_PER_UNIT as f64).round() as u64);
-            for (counted, line) in y.iter().zip(&measured.timelines[skip..]) {
-                let points = line.points(end);
+            for (at, counted) in y.iter().enumerate() {
+                let (points, intervals) = measured.counted(skip + at);
                 // What an algorithm never sends is no line of its own.
                 if points.iter().any(|&(_, count)| count > 0.0) {
                     let shown = (y.len() > 1 || self.series.is_empty()).then_some(counted.label());
                     let name = self.series_name(&run.coordinates, shown);
-                    series.push(Series { name, points, ..Series::default() });
+                    let colour = shown.and_then(|_| colour(counted.kind()));
+                    series.push(Series { name, points, intervals, colour, ..Series::default() });
                 }
             }
         }
@@ -217,17 +265,22 @@ impl ChartPlan {
                 let shown = (y.len() > 1 || self.series.is_empty()).then_some(label.as_str());
                 let name = self.series_name(&run.coordinates, shown);
                 let place = bars.iter().position(|one| one.name == name).unwrap_or_else(|| {
-                    bars.push(Bars { name, values: Vec::new() });
+                    let colour = shown.and_then(|_| colour(figure.kind()));
+                    bars.push(Bars { name, colour, ..Bars::default() });
                     bars.len() - 1
                 });
-                let values = &mut bars[place].values;
-                values.resize(values.len().max(at + 1), None);
-                values[at] = measured.estimate(figure, &run.setup).map(|one| one.mean);
+                let Bars { values, intervals, .. } = &mut bars[place];
+                let length = values.len().max(at + 1);
+                values.resize(length, None);
+                intervals.resize(length, None);
+                let estimate = measured.estimate(figure, &run.setup);
+                values[at] = estimate.map(|one| one.mean);
+                intervals[at] = estimate.map(|one| one.drawn());
             }
         }
         BarChart {
             title: self.title.clone(),
-            label: self.label.clone(),
+            label: self.label(experiment),
             scale: self.y_scale,
             categories,
             bars,
@@ -251,8 +304,11 @@ impl Shows {
 impl X {
     fn label(&self, experiment: &Experiment) -> String {
         match self {
-            X::Figure(figure) => figure.label(),
-            X::Dimension(at) => experiment.dimensions[*at].name.clone(),
+            X::Figure(figure) => experiment.label_of(figure),
+            X::Dimension(at) => match experiment.dimensions[*at].name.as_str() {
+                "N" | "nodes" => "N (nodes)".to_string(),
+                other => other.to_string(),
+            },
         }
     }
 
@@ -262,6 +318,28 @@ impl X {
             X::Dimension(at) => run.coordinates[*at].parse().ok(),
         }
     }
+}
+
+/// The number of the colour of a kind of message; nothing of what is no single kind.
+fn colour(kind: Option<&str>) -> Option<usize> {
+    kind_number(kind?)
+}
+
+/// Reads `[[experiment.chart.threshold]]`: a number of one of the axes, and what it is.
+fn thresholds(fields: &mut Fields<'_>) -> Result<Vec<Threshold>, LabError> {
+    let place = fields.place("threshold");
+    let read = |table| {
+        let mut fields = Fields::new(&place, table);
+        let label = fields.text("label")?.unwrap_or_default();
+        let (x, y) = (fields.number("x")?, fields.number("y")?);
+        fields.finish()?;
+        match (x, y) {
+            (Some(value), None) => Ok(Threshold { value, is_of_x: true, label }),
+            (None, Some(value)) => Ok(Threshold { value, is_of_x: false, label }),
+            _ => Err(wrong(&place, "says a number of one axis: x = 25 or y = 0.5")),
+        }
+    };
+    fields.tables("threshold")?.into_iter().map(read).collect()
 }
 
 /// The line with this name, a new one if there is none.
@@ -278,7 +356,7 @@ fn over_time(
     interval: f64,
     y: &[String],
     runs: &[Run],
-) -> Result<(Shows, String), LabError> {
+) -> Result<Shows, LabError> {
     let ticks = (interval * TICKS_PER_UNIT as f64).round();
     if !(1.0..1e18).contains(&ticks) {
         let what = "must be the length of an interval: more than 0 units of time";
@@ -295,14 +373,7 @@ fn over_time(
         }
         counted.push(one);
     }
-    let interval = Time(ticks as u64);
-    let per = match interval {
-        one if one == Time::units(1) => "per unit of time".to_string(),
-        other => format!("per {other} units of time"),
-    };
-    let what = if counted.len() == 1 { counted[0].label() } else { "messages" };
-    let label = format!("{what} {per}");
-    Ok((Shows::OverTime { interval, y: counted }, label))
+    Ok(Shows::OverTime { interval: Time(ticks as u64), y: counted })
 }
 
 fn over_figures(
@@ -310,14 +381,13 @@ fn over_figures(
     y: &[String],
     dimensions: &[Dimension],
     runs: &[Run],
-) -> Result<(Shows, String), LabError> {
+) -> Result<Shows, LabError> {
     let place = fields.place("y");
     let y: Vec<Figure> =
         y.iter().map(|text| Figure::parse(&place, text)).collect::<Result<_, _>>()?;
     for figure in &y {
         figure.check_kind(&place, runs.iter().map(|run| &run.setup))?;
     }
-    let label = y[0].label();
     let place = fields.place("x");
     let Some(x) = fields.text("x")? else {
         let what = "is missing; name what is varied or a figure, or say over_time = 1";
@@ -338,11 +408,11 @@ fn over_figures(
         && !dimensions[at].values().all(|value| value.parse::<f64>().is_ok())
     {
         let stacked = fields.truth("stacked")?;
-        return Ok((Shows::Bars { x: at, y, stacked }, label));
+        return Ok(Shows::Bars { x: at, y, stacked });
     }
     let x_scale = fields.choice("x_scale", &SCALES)?.unwrap_or(Scale::Linear);
     let place = fields.place("formulas");
     let formulas = fields.texts("formulas")?;
     let formulas = formulas.iter().map(|text| Formula::parse(&place, text));
-    Ok((Shows::Lines { x, x_scale, y, formulas: formulas.collect::<Result<_, _>>()? }, label))
+    Ok(Shows::Lines { x, x_scale, y, formulas: formulas.collect::<Result<_, _>>()? })
 }

@@ -40,8 +40,14 @@ impl Estimate {
         (self.mean - self.half_width, self.mean + self.half_width)
     }
 
+    /// The interval of a figure that cannot be less than 0, as pictures show it.
+    pub(crate) fn drawn(&self) -> (f64, f64) {
+        let (least, most) = self.interval();
+        (if self.mean >= 0.0 { least.max(0.0) } else { least }, most)
+    }
+
     /// Whether it is above zero, if the interval decides that.
-    pub(crate) fn is_positive(&self) -> Option<bool> {
+    pub fn is_positive(&self) -> Option<bool> {
         match self.interval() {
             (least, _) if least >= 0.0 => Some(true),
             (_, most) if most < 0.0 => Some(false),
@@ -101,6 +107,12 @@ mod tests {
     fn the_table_goes_on_without_a_step() {
         assert!(quantile(30) > quantile(31) && quantile(30) - quantile(31) < 0.005);
         assert!((quantile(60) - 2.000).abs() < 0.001 && (quantile(120) - 1.980).abs() < 0.001);
+    }
+
+    #[test]
+    fn no_picture_shows_less_than_nothing() {
+        assert_eq!(Estimate { mean: 1.0, half_width: 3.0 }.drawn(), (0.0, 4.0));
+        assert_eq!(Estimate { mean: -1.0, half_width: 3.0 }.drawn(), (-4.0, 2.0));
     }
 
     #[test]

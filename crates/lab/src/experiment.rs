@@ -142,26 +142,69 @@ impl Experiment {
 
     /// What ± means, in words.
     pub fn about_seeds(&self) -> String {
-        let seeds = self.seeds;
-        format!("Means of {seeds} seeds, ± half the width of Student's interval of 95 %.")
+        match self.seeds {
+            1 => "One seed, so no interval says how certain these figures are.".to_string(),
+            seeds => format!(
+                "Means of {seeds} seeds, ± half the width of Student's interval of 95 %. Where there is \
+                 none, all seeds agree."
+            ),
+        }
     }
 
-    /// The seeds of a run, in words.
-    pub(crate) fn seeds_in_words(&self, row: usize) -> String {
-        match (self.runs[row].setup.seed, self.seeds) {
-            (first, 1) => format!("seed {first}"),
-            (first, count) => format!("seeds {first} to {}", first + u64::from(count) - 1),
+    /// What a figure is, with its unit if it is a time.
+    pub(crate) fn label_of(&self, figure: &Figure) -> String {
+        let label = figure.label().replace("unit of time", &self.one_unit());
+        match figure.is_time() {
+            true => format!("{label} {}", self.time_unit()),
+            false => label,
         }
+    }
+
+    /// The unit of time, in brackets.
+    pub(crate) fn time_unit(&self) -> String {
+        format!("({})", self.units())
+    }
+
+    /// One unit of time.
+    pub(crate) fn one_unit(&self) -> String {
+        self.named_unit().unwrap_or("unit of time").to_string()
+    }
+
+    /// Several units of time.
+    pub(crate) fn units(&self) -> String {
+        self.named_unit().map_or("units of time".to_string(), |unit| format!("{unit}s"))
+    }
+
+    /// What the file calls the unit, if that is one word.
+    fn named_unit(&self) -> Option<&str> {
+        let unit = self.unit.as_deref()?;
+        let word = unit.strip_prefix("a ").or_else(|| unit.strip_prefix("an "))?;
+        (!word.contains(' ')).then_some(word)
+    }
+
+    /// The command of this very experiment, which has so many seeds.
+    pub fn command_with_seeds(&self) -> String {
+        format!("{} --seeds {}", self.command(), self.seeds)
     }
 }
 
 impl Run {
+    /// One of its seeds, counted from 0.
+    pub fn seed(&self, repeat: u32) -> u64 {
+        self.setup.seed.wrapping_add(repeat.into())
+    }
+
+    /// In words, with one of its seeds; its command repeats that run.
+    pub fn described(&self, repeat: u32) -> Scenario {
+        match repeat {
+            0 => self.scenario.clone(),
+            _ => self.scenario.clone().with("run.seed", self.seed(repeat)),
+        }
+    }
+
     /// The same run with another seed: the first is its own.
     pub(crate) fn repeated(&self, repeat: u32) -> Result<Setup, ScenarioError> {
-        let mut scenario = self.scenario.clone();
-        let seed = self.setup.seed.wrapping_add(repeat.into());
-        scenario.set("run.seed", vec![seed.to_string()])?;
-        scenario.setup()
+        self.scenario.clone().with("run.seed", self.seed(repeat)).setup()
     }
 
     /// Says something else about the run.

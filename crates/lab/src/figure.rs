@@ -29,6 +29,8 @@ pub struct Named {
     pub head: &'static str,
     /// As charts call it.
     pub label: &'static str,
+    /// Whether it is a time, in units of simulated time.
+    pub is_time: bool,
     of: fn(&Setup, &Report) -> Option<f64>,
 }
 
@@ -52,7 +54,17 @@ const fn named(
     label: &'static str,
     of: fn(&Setup, &Report) -> Option<f64>,
 ) -> Named {
-    Named { name, head, label, of }
+    Named { name, head, label, is_time: false, of }
+}
+
+/// A figure that is a time.
+const fn timed(
+    name: &'static str,
+    head: &'static str,
+    label: &'static str,
+    of: fn(&Setup, &Report) -> Option<f64>,
+) -> Named {
+    Named { name, head, label, is_time: true, of }
 }
 
 /// Everything with a name: the numbers of a [`Report`] under their names there, the size of the
@@ -61,10 +73,10 @@ const fn named(
 pub const FIGURES: &[Named] = &[
     named("nodes", "nodes", "nodes", |setup, _| Some(setup.spec.nodes.into())),
     named("k", "k", "how many may be inside at once", |setup, _| Some(setup.spec.k.unwrap_or(1).into())),
-    named("time", "time", "simulated time", |_, report| Some(report.time)),
+    timed("time", "time", "simulated time", |_, report| Some(report.time)),
     named("events", "events", "events", |_, report| Some(report.events as f64)),
     named("entries", "entries", "entries", |_, report| Some(report.entries as f64)),
-    named("last_entry", "last", "time of the last entry", |_, report| report.last_entry),
+    timed("last_entry", "last", "time of the last entry", |_, report| report.last_entry),
     named("messages", "messages", "messages", |_, report| Some(report.messages as f64)),
     named("messages_per_entry", "msgs", "messages per entry", |_, report| report.messages_per_entry),
     named("messages_within", "within", "messages within clusters", |_, report| report.messages_within.map(|count| count as f64)),
@@ -72,24 +84,24 @@ pub const FIGURES: &[Named] = &[
     named("messages_within_per_entry", "within", "messages within clusters, per entry", |_, report| report.messages_within_per_entry),
     named("messages_between_per_entry", "between", "messages between clusters, per entry", |_, report| report.messages_between_per_entry),
     named("delay", "delay", "synchronisation delay in T", |_, report| report.delay),
-    named("response_mean", "resp", "mean response time", |_, report| report.response_mean),
-    named("response_p99", "p99", "99th percentile of the response time", |_, report| report.response_p99),
-    named("longest_wait", "longest", "longest wait", |_, report| Some(report.longest_wait)),
+    timed("response_mean", "resp", "mean response time", |_, report| report.response_mean),
+    timed("response_p99", "p99", "99th percentile of the response time", |_, report| report.response_p99),
+    timed("longest_wait", "longest", "longest wait", |_, report| Some(report.longest_wait)),
     named("throughput", "thrput", "entries per unit of time", |_, report| report.throughput),
     named("throughput_of_bound", "of bound", "entries in the time T+E of a message and a stay", |_, report| report.throughput_of_bound),
     named("fairness", "Jain", "fairness between nodes (Jain)", |_, report| report.fairness),
     named("cluster_fairness", "Jain cl.", "fairness between clusters (Jain)", |_, report| report.cluster_fairness),
     named("cluster_response_ratio", "ratio", "longest mean response of a cluster, in the shortest", |_, report| report.cluster_response_ratio),
-    named("wait_in_use", "in use", "waiting while a wanted resource is in use", |_, report| report.wait_in_use),
-    named("wait_in_line", "in line", "waiting while an earlier request wants one too", |_, report| report.wait_in_line),
-    named("wait_rest", "rest", "the rest: messages, and locks on what is not in use", |_, report| report.wait_rest),
+    timed("wait_in_use", "in use", "waiting while a wanted resource is in use", |_, report| report.wait_in_use),
+    timed("wait_in_line", "in line", "waiting while an earlier request wants one too", |_, report| report.wait_in_line),
+    timed("wait_rest", "rest", "the rest: messages, and locks on what is not in use", |_, report| report.wait_rest),
     named("wait_rest_share", "rest share", "the part of waiting that is the rest", |_, report| rest_share(report)),
-    named("single_response_mean", "resp 1", "mean response time of requests for one resource", |_, report| report.single_response_mean),
-    named("single_response_p99", "p99 1", "99th percentile of requests for one resource", |_, report| report.single_response_p99),
-    named("several_response_mean", "resp 2+", "mean response time of requests for several resources", |_, report| report.several_response_mean),
-    named("several_response_p99", "p99 2+", "99th percentile of requests for several resources", |_, report| report.several_response_p99),
+    timed("single_response_mean", "resp 1", "mean response time of requests for one resource", |_, report| report.single_response_mean),
+    timed("single_response_p99", "p99 1", "99th percentile of requests for one resource", |_, report| report.single_response_p99),
+    timed("several_response_mean", "resp 2+", "mean response time of requests for several resources", |_, report| report.several_response_mean),
+    timed("several_response_p99", "p99 2+", "99th percentile of requests for several resources", |_, report| report.several_response_p99),
     named("one_taken_share", "one taken", "share of requests for several of which exactly one was taken", |_, report| report.one_taken_share),
-    named("one_taken_response_mean", "resp o.t.", "mean response time of requests of which exactly one was taken", |_, report| report.one_taken_response_mean),
+    timed("one_taken_response_mean", "resp o.t.", "mean response time of requests of which exactly one was taken", |_, report| report.one_taken_response_mean),
     named("concurrency", "inside", "nodes inside at the same time", |_, report| report.concurrency),
     named("concurrency_possible", "possible", "nodes that could have been inside", |_, report| report.concurrency_possible),
     named("most_bypasses", "bypass", "most requests that overtook one", |_, report| Some(report.most_bypasses.into())),
@@ -168,6 +180,21 @@ impl Figure {
             Figure::MessagesPerNode(kind) => {
                 format!("messages of kind {kind}, per node and unit of time")
             }
+        }
+    }
+
+    /// Whether it is a time, in units of simulated time.
+    pub fn is_time(&self) -> bool {
+        matches!(self, Figure::Named(figure) if figure.is_time)
+    }
+
+    /// The kinds of message that it counts, if it counts such.
+    pub fn kind(&self) -> Option<&str> {
+        match self {
+            Figure::Named(_) => None,
+            Figure::Messages(kind)
+            | Figure::MessagesPerEntry(kind)
+            | Figure::MessagesPerNode(kind) => Some(kind),
         }
     }
 

@@ -2,8 +2,11 @@
 
 use std::fmt::Write;
 
+use catraca_draw::dark_style;
+
 use crate::claim::{Finding, Verdict};
 use crate::experiment::Experiment;
+use crate::reference::{REFERENCES, Reference};
 use crate::results::{Drawn, Results};
 use crate::table::{Column, Table};
 
@@ -21,12 +24,14 @@ pub fn page(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
         html,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Catraca: experiments</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <title>Catraca: experiments</title>\n<style>\n{STYLE}{}</style>\n</head>\n<body>\n\
          <header>\n<h1>Catraca: experiments</h1>\n<p>Written by <code>catraca experiment all</code> \
          from runs of the simulator. The same runs give the same page on every machine.</p>\n{}\
-         </header>\n{}<main>\n{sections}</main>\n</body>\n</html>\n",
+         </header>\n{}<main>\n{sections}{}</main>\n</body>\n</html>\n",
+        dark_style("figure"),
         summary(experiments),
         contents(experiments),
+        references(experiments),
     ); // Writing to a String cannot fail.
     html
 }
@@ -77,7 +82,7 @@ fn contents(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
     let mut html = String::from("<nav aria-label=\"Experiments\">\n<ul>\n");
     for (experiment, ..) in experiments {
         let paper = experiment.paper.as_ref().map_or(String::new(), |paper| {
-            format!(" <span class=\"paper\">{}</span>", escaped(paper))
+            format!(" <span class=\"paper\">{}</span>", cited(paper))
         });
         let _ = writeln!(
             html,
@@ -106,9 +111,7 @@ fn section(
         escaped(&experiment.command()),
         escaped(&experiment.question)
     );
-    if experiment.seeds > 1 {
-        let _ = writeln!(html, "<p>{}</p>", escaped(&experiment.about_seeds()));
-    }
+    let _ = writeln!(html, "<p>{}</p>", escaped(&experiment.about_seeds()));
     if let Some(unit) = &experiment.unit {
         let _ = writeln!(html, "<p>A unit of time is {}.</p>", escaped(unit));
     }
@@ -133,11 +136,53 @@ fn section(
 fn source(experiment: &Experiment) -> String {
     match (&experiment.paper, &experiment.section) {
         (Some(paper), Some(section)) => {
-            format!("{}, section {} &middot; ", escaped(paper), escaped(section))
+            format!("{}, section {} &middot; ", cited(paper), escaped(section))
         }
-        (Some(paper), None) => format!("{} &middot; ", escaped(paper)),
+        (Some(paper), None) => format!("{} &middot; ", cited(paper)),
         _ => String::new(),
     }
+}
+
+/// The name of a paper, which leads to the paper itself where that is one of ours.
+fn cited(paper: &str) -> String {
+    match Reference::find(paper) {
+        Some(reference) => format!(
+            "<a href=\"#paper-{0}\" title=\"{1}\">{0}</a>",
+            reference.name,
+            escaped(&reference.full())
+        ),
+        None => escaped(paper),
+    }
+}
+
+/// The papers that the page speaks of.
+fn references(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
+    let is_cited = |reference: &&Reference| {
+        let texts = |experiment: &Experiment| {
+            let claims = experiment.claims.iter().flat_map(|claim| [&claim.says, &claim.why]);
+            let texts = [&experiment.title, &experiment.question].into_iter();
+            let mut texts = texts.chain(&experiment.paper).chain(claims);
+            texts.any(|text| text.contains(reference.name))
+        };
+        experiments.iter().any(|(experiment, ..)| texts(experiment))
+    };
+    let mut cited = REFERENCES.iter().filter(is_cited).peekable();
+    if cited.peek().is_none() {
+        return String::new();
+    }
+    let mut html = String::from("<section id=\"papers\">\n<h2>The papers</h2>\n<dl>\n");
+    for reference in cited {
+        let Reference { name, authors, title, about } = reference;
+        let authors = authors.map_or(String::new(), |authors| format!("{}. ", escaped(authors)));
+        let _ = writeln!(
+            html,
+            "<dt id=\"paper-{name}\">{name}</dt>\n<dd>{authors}<cite>{}</cite>. {}</dd>",
+            escaped(title),
+            escaped(about)
+        );
+    }
+    html.push_str("</dl>\n</section>\n");
+    html
 }
 
 /// The identifiers in pictures must differ on one page.
@@ -203,7 +248,7 @@ fn commands(html: &mut String, experiment: &Experiment) {
     let runs = experiment.runs.len();
     let runs = if runs == 1 { "The run".to_string() } else { format!("The {runs} runs") };
     let summary = match experiment.seeds {
-        1 => runs,
+        1 => format!("{runs}, with one seed each"),
         seeds => format!("{runs}, each with {seeds} seeds from its own on; with the first of them"),
     };
     let _ = write!(
@@ -251,6 +296,8 @@ mod tests {
         assert!(html.contains("Of 1 questions of our own, runs answer 1 with yes and 0 with no."));
         assert!(html.contains("1 of the verdicts on record are contradicted"));
         assert!(html.contains("catraca sim --algorithm lamport --nodes 2 --rounds 1 --hold 2"));
+        assert!(html.contains("<a href=\"#paper-S2\" title=\"Capítulo 8: Exclusão Mútua\">S2</a>"));
+        assert_eq!(html.matches("<dt id=\"paper-").count(), 1, "only the paper that is spoken of");
         for outside in ["<script", "<link", "src=", "@import", "url(http"] {
             assert!(!html.contains(outside), "{outside}");
         }

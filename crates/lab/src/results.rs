@@ -11,11 +11,14 @@ use crate::claim::Finding;
 use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
 use crate::figure::Figure;
-use crate::table::{Table, TableRow};
+use crate::table::{Column, Table, TableRow, csv_line};
 use crate::timeline::Timeline;
 
 /// A diagram is drawn from at most so many events from the beginning of a run.
 const MOST_EVENTS: usize = 100_000;
+
+/// Points, or intervals.
+type Pairs = Vec<(f64, f64)>;
 
 /// What the runs of an experiment have shown, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,8 +32,8 @@ pub struct Results {
 pub struct Measured {
     /// The figures, one report a seed; the first is of the run as it is described.
     pub reports: Vec<Report>,
-    /// What the charts over time count: for each of those charts, in order, what it counts.
-    pub(crate) timelines: Vec<Timeline>,
+    /// What the charts over time count, one list a seed: for each of those charts, in order, what it counts.
+    pub(crate) timelines: Vec<Vec<Timeline>>,
     /// Every step, where a diagram is wanted.
     pub(crate) trace: Option<Trace>,
 }
@@ -40,6 +43,25 @@ impl Measured {
     pub fn estimate(&self, figure: &Figure, setup: &Setup) -> Option<Estimate> {
         let values = self.reports.iter().map(|report| figure.of(setup, report));
         Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// One of the counts over time: the middle of each interval of time that every seed has seen whole with
+    /// the mean over the seeds, and from where to where that is uncertain.
+    pub(crate) fn counted(&self, which: usize) -> (Pairs, Pairs) {
+        let seeds = self.timelines.iter().zip(&self.reports);
+        let each: Vec<Pairs> = seeds
+            .map(|(timelines, report)| {
+                let end = Time((report.time * TICKS_PER_UNIT as f64).round() as u64);
+                timelines[which].points(end)
+            })
+            .collect();
+        let shortest = each.iter().map(Vec::len).min().unwrap_or(0);
+        let mean = |at: usize| {
+            let counts: Vec<f64> = each.iter().map(|points| points[at].1).collect();
+            let estimate = Estimate::of(&counts)?;
+            Some(((each[0][at].0, estimate.mean), estimate.drawn()))
+        };
+        (0..shortest).filter_map(mean).unzip()
     }
 }
 
@@ -106,15 +128,18 @@ impl Experiment {
         let mut rows: Vec<Measured> = Vec::new();
         for (at, one) in single.into_iter().enumerate() {
             match rows.last_mut().filter(|_| at % self.seeds as usize > 0) {
-                Some(row) => row.reports.extend(one.reports),
+                Some(row) => {
+                    row.reports.extend(one.reports);
+                    row.timelines.extend(one.timelines);
+                }
                 None => rows.push(one),
             }
         }
         rows
     }
 
-    /// A run with one of its seeds. Only the first is observed, and only if something is made of that,
-    /// because it costs time.
+    /// A run with one of its seeds. It is observed only if something is made of that, because it costs time;
+    /// a diagram is drawn of the first.
     fn measure_one(
         &self,
         described: &Run,
@@ -122,11 +147,10 @@ impl Experiment {
         stop: &AtomicBool,
     ) -> Result<Measured, ScenarioError> {
         let setup = &described.repeated(repeat)?;
-        let is_first = repeat == 0;
         let header = || Header::new(Origin::Sim, setup.spec.clone(), TICKS_PER_UNIT);
-        let is_drawn = self.diagram && is_first;
+        let is_drawn = self.diagram && repeat == 0;
         let mut trace = is_drawn.then(|| Trace { header: header(), events: Vec::new() });
-        let charts = self.charts.iter().filter(|_| is_first);
+        let charts = self.charts.iter();
         let mut timelines: Vec<Timeline> = charts.flat_map(|chart| chart.timelines()).collect();
         let is_observed = trace.is_some() || !timelines.is_empty();
         let mut observer = |event: &Event| {
@@ -143,7 +167,7 @@ impl Experiment {
         if let Some(trace) = &mut trace {
             trace.header.violation = report.violation.as_ref().map(|broken| broken.what.clone());
         }
-        Ok(Measured { reports: vec![report], timelines, trace })
+        Ok(Measured { reports: vec![report], timelines: vec![timelines], trace })
     }
 
     /// The table of figures.
@@ -154,10 +178,40 @@ impl Experiment {
         };
         Table {
             varied: self.dimensions.iter().map(|dimension| dimension.name.clone()).collect(),
-            seeds: (0..self.runs.len()).map(|row| self.seeds_in_words(row)).collect(),
+            seeds: self.runs.iter().map(|run| (run.seed(0), self.seeds)).collect(),
             columns: self.columns.clone(),
             rows: self.runs.iter().zip(&results.rows).map(row).collect(),
         }
+    }
+
+    /// Every run with each of its seeds, as comma-separated values: what was varied, the seed, the figures
+    /// of the table with full precision, and the command that repeats it.
+    pub fn runs_csv(&self, results: &Results) -> String {
+        let is_varied = |name: &str| self.dimensions.iter().any(|one| one.name == name);
+        // A formula is no result.
+        let figures = self.columns.iter().filter_map(|column| match column {
+            Column::Figure(figure) => Some(figure),
+            Column::Formula(_) => None,
+        });
+        let figures: Vec<&Figure> = figures.filter(|figure| !is_varied(&figure.name())).collect();
+        let varied = self.dimensions.iter().map(|dimension| dimension.name.clone());
+        let names = figures.iter().map(|figure| figure.name());
+        let heads = varied.chain(["seed".to_string()]).chain(names);
+        let mut text = csv_line(heads.chain(["command".to_string()]));
+        for (run, measured) in self.runs.iter().zip(&results.rows) {
+            for (repeat, report) in (0..).zip(&measured.reports) {
+                let plain = |figure: &&Figure| {
+                    figure.of(&run.setup, report).map_or(String::new(), |value| value.to_string())
+                };
+                let values = [run.seed(repeat).to_string()].into_iter();
+                let values = values.chain(figures.iter().map(plain));
+                let command = [run.described(repeat).command()];
+                text.push_str(&csv_line(
+                    run.coordinates.iter().cloned().chain(values).chain(command),
+                ));
+            }
+        }
+        text
     }
 
     /// What the runs say of each claim.
@@ -227,8 +281,5 @@ fn surprise(run: &Run, report: &Report, repeat: u32) -> Option<String> {
         (_, Some(broken), _) => format!("'{}' broke: {}", broken.invariant, broken.what),
         (expected, None, _) => format!("'{}' did not break", expected.unwrap_or_default()),
     };
-    let scenario = run.scenario.clone();
-    let seed = run.setup.seed.wrapping_add(repeat.into());
-    let scenario = if repeat == 0 { scenario } else { scenario.with("run.seed", seed) };
-    Some(format!("{what}; see {}", scenario.command()))
+    Some(format!("{what}; see {}", run.described(repeat).command()))
 }

@@ -57,8 +57,8 @@ impl Column {
 pub struct Table {
     /// The names of what was varied.
     pub varied: Vec<String>,
-    /// The seeds of each row, in words.
-    pub seeds: Vec<String>,
+    /// For each row its first seed, and how many there are from that on.
+    pub seeds: Vec<(u64, u32)>,
     /// The columns after them.
     pub columns: Vec<Column>,
     /// One row a run.
@@ -110,16 +110,18 @@ impl Table {
         row > 0 && outer(row) != outer(row - 1)
     }
 
-    /// As comma-separated values, with full precision: what was varied, the seeds, and for each column its
-    /// mean; for figures also half the width of the interval of 95 %, with the ending `.ci95`.
+    /// As comma-separated values, with full precision: what was varied, the first seed and how many there
+    /// are, and for each column its mean; for figures also half the width of Student's interval of 95 %, with
+    /// the ending `.ci95`.
     pub fn csv(&self) -> String {
         let names = |column: &Column| match column {
             Column::Figure(_) => vec![column.name(), format!("{}.ci95", column.name())],
             Column::Formula(_) => vec![column.name()],
         };
-        let heads = self.varied.iter().cloned().chain(["seeds".to_string()]);
-        let mut text = line(heads.chain(self.columns.iter().flat_map(names)));
-        for (row, seeds) in self.rows.iter().zip(&self.seeds) {
+        let of_seeds = ["first_seed", "seeds"].map(str::to_string);
+        let heads = self.varied.iter().cloned().chain(of_seeds);
+        let mut text = csv_line(heads.chain(self.columns.iter().flat_map(names)));
+        for (row, (first, seeds)) in self.rows.iter().zip(&self.seeds) {
             let cells = |(column, figure): (&Column, &Option<Estimate>)| {
                 let plain = |of: fn(&Estimate) -> f64| {
                     figure.as_ref().map_or(String::new(), |one| of(one).to_string())
@@ -130,14 +132,16 @@ impl Table {
                 }
             };
             let figures = self.columns.iter().zip(&row.figures).flat_map(cells);
-            let words = row.coordinates.iter().chain([seeds]).cloned();
-            text.push_str(&line(words.chain(figures)));
+            let seeds = [first.to_string(), seeds.to_string()];
+            let words = row.coordinates.iter().cloned().chain(seeds);
+            text.push_str(&csv_line(words.chain(figures)));
         }
         text
     }
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
+/// A line of comma-separated values; what has commas, quotes or ends of lines in it is quoted.
+pub fn csv_line(cells: impl Iterator<Item = String>) -> String {
     let quoted = |cell: String| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,
@@ -182,14 +186,14 @@ mod tests {
         };
         let table = Table {
             varied: vec!["way".to_string()],
-            seeds: vec!["seeds 1 to 5".to_string(), "seed 7".to_string()],
+            seeds: vec![(1, 5), (7, 1)],
             columns: vec![figure("nodes"), figure("delay")],
             rows: vec![row("a, b", [4.0, 1.0]), row("c", [16.0, 0.5])],
         };
         assert_eq!(table.heads(), ["way", "nodes", "delay"]);
         assert_eq!(table.words(), [["a, b", "4", "1.00"], ["c", "16", "0.50"]]);
-        let csv = "way,seeds,nodes,nodes.ci95,delay,delay.ci95\n\
-                   \"a, b\",seeds 1 to 5,4,0,1,0\nc,seed 7,16,0,0.5,0\n";
+        let csv = "way,first_seed,seeds,nodes,nodes.ci95,delay,delay.ci95\n\
+                   \"a, b\",1,5,4,0,1,0\nc,7,1,16,0,0.5,0\n";
         assert_eq!(table.csv(), csv);
         assert_eq!(table.columns[1].legend().unwrap(), "delay: synchronisation delay in T");
     }

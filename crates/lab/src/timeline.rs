@@ -36,6 +36,14 @@ impl Counted {
         }
     }
 
+    /// The kind of message, if it is one.
+    pub(crate) fn kind(&self) -> Option<&str> {
+        match self {
+            Counted::Kind(kind) => Some(kind),
+            Counted::Entries | Counted::Messages => None,
+        }
+    }
+
     fn is(&self, outcome: &Outcome) -> bool {
         match (self, outcome) {
             (Counted::Entries, Outcome::Granted(_)) | (Counted::Messages, Outcome::Send { .. }) => {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use catraca_lab::{Experiment, FILES, Results, Run, all, find, page};
+use catraca_lab::{Experiment, FILES, Results, Run, all, find, page, read_file};
 use catraca_sim::{End, Report};
 
 /// Runs are made so small here.
@@ -77,6 +77,23 @@ fn results_do_not_depend_on_the_number_of_threads() {
         let experiment = small(name);
         assert_eq!(measured(&experiment, 1), measured(&experiment, 3), "{name}");
     }
+}
+
+#[test]
+fn a_chart_over_time_is_of_all_seeds_and_says_how_certain_it_is() {
+    let text = "algorithm = 'lamport'\n[workload]\nthink = 'exp:5'\n[run]\ntime = 50\n[experiment]\n\
+                title = 't'\nquestion = 'q'\ncolumns = ['entries']\nseeds = 4\n\
+                [[experiment.chart]]\nname = 'entries'\ntitle = 'e'\nover_time = 10\ny = 'entries'\n";
+    let experiment = read_file("mine.toml".as_ref(), text).unwrap();
+    let svg = |experiment: &Experiment| {
+        let results = measured(experiment, 2);
+        experiment.pictures(&results).unwrap().remove(0).picture.svg().to_string()
+    };
+    let several = svg(&experiment);
+    assert!(several.contains(r#"class="interval""#), "{several}");
+    let one = svg(&Experiment { seeds: 1, ..experiment });
+    assert!(!one.contains(r#"class="interval""#));
+    assert_ne!(one, several);
 }
 
 #[test]

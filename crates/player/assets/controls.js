@@ -93,14 +93,14 @@ export class Controls {
 export function drawKinds(place, run, toggle) {
   const title = document.createElement('legend');
   title.textContent = 'Messages';
-  const boxes = run.kinds.map((kind, which) => {
+  const boxes = run.kinds.map((kind) => {
     const label = document.createElement('label');
     const box = document.createElement('input');
     box.type = 'checkbox';
     box.checked = true;
     box.addEventListener('change', () => toggle(kind, !box.checked));
     const mark = document.createElement('span');
-    mark.className = `mark kind-${which % 6}`;
+    mark.className = `mark kind-${run.kindNumber(kind)}`;
     label.append(box, mark, kind);
     return label;
   });

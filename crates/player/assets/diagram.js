@@ -101,7 +101,7 @@ export class Diagram {
       let [x2, y2] = there === null ? [x1 + COLUMN * 0.8, this.y(sent.to)] : [this.x(there), this.y(sent.to)];
       if (there === null) y2 = y1 + (y2 - y1) * 0.5;
       const future = sent.index > index ? ' later' : '';
-      const kind = `kind-${this.run.kinds.indexOf(sent.kind) % 6}`;
+      const kind = `kind-${this.run.kindNumber(sent.kind)}`;
       const dim = faint(sent.index) || (there !== null && faint(there)) ? ' faint' : '';
       const way = there === null ? ' pending' : '';
       const shape = { class: `message ${kind}${future}${dim}${way}` };

@@ -2,6 +2,19 @@
 
 const EVERY = 100;
 
+// The number of each kind of message, by which every picture chooses its colour: the table of catraca-trace.
+const KIND_NUMBERS = {
+  request: 0, tree: 0,
+  reply: 1, grant: 1, outside: 1, 'inq-ack1': 1, answer: 1,
+  release: 2, ack: 2, remote: 2, 'inq-ack2': 2,
+  token: 3, control: 3,
+  failed: 4, behind: 4, 'are-you-alive': 4,
+  inquire: 5, overtaken: 5, 'i-am-alive': 5,
+  yield: 6, turn: 6, news: 6,
+  'is-held?': 7, detector: 7,
+};
+const COLOURS = 8;
+
 // What a value looks like as text.
 export function valueText(value) {
   const [kind, content] = Object.entries(value)[0];
@@ -39,6 +52,15 @@ export class Run {
     this.link();
     this.saved = [data.start.map((node) => node.map((variable) => variable.value))];
     this.phases = this.findPhases();
+  }
+
+  // The number of the colour of a kind of message. Kinds that are in no table get what the others leave.
+  kindNumber(kind) {
+    if (kind in KIND_NUMBERS) return KIND_NUMBERS[kind];
+    const taken = this.kinds.map((one) => KIND_NUMBERS[one]);
+    const free = [...Array(COLOURS).keys()].filter((number) => !taken.includes(number));
+    const place = this.kinds.filter((one) => !(one in KIND_NUMBERS)).indexOf(kind);
+    return free[place] ?? place % COLOURS;
   }
 
   // The events that come right before each: of its node, and the one that sent its message.

@@ -121,4 +121,36 @@ mod tests {
         names.dedup();
         assert!(all > 10 && names.len() == all, "{names:?}");
     }
+
+    #[test]
+    fn the_page_has_the_colours_of_all_other_pictures() {
+        let script = script();
+        let table = script.split_once("KIND_NUMBERS = {").unwrap().1.split_once('}').unwrap().0;
+        let entries: Vec<(String, usize)> = table
+            .split(',')
+            .filter_map(|entry| entry.trim().rsplit_once(": "))
+            .map(|(kind, number)| (kind.trim_matches('\'').to_string(), number.parse().unwrap()))
+            .collect();
+        for (kind, number) in &entries {
+            assert_eq!(catraca_trace::kind_number(kind), Some(*number), "{kind}");
+        }
+        let known = |kind: &&str| entries.iter().any(|(one, _)| one == kind);
+        for entry in catraca_algorithms::registry::ENTRIES {
+            let kinds = Spec::new(entry.name, 4).visit(Kinds).unwrap();
+            assert_eq!(kinds.iter().find(|kind| !known(kind)), None, "{}", entry.name);
+        }
+        for number in 0..catraca_trace::KIND_NUMBERS {
+            assert!(STYLE.contains(&format!(".message.kind-{number} {{")), "{number}");
+        }
+    }
+
+    struct Kinds;
+
+    impl catraca_algorithms::Visitor for Kinds {
+        type Output = &'static [&'static str];
+
+        fn visit<A: catraca_core::Algorithm>(self, _: A::Config) -> Self::Output {
+            <A::Message as catraca_core::Message>::KINDS
+        }
+    }
 }

@@ -64,6 +64,6 @@ pub use report::{End, Report};
 pub use scenario::{
     EXPERIMENT, KEYS, Key, Own, ReadError, Scenario, ScenarioError, read_text, table,
 };
-pub use setup::{Limits, Setup};
+pub use setup::{Limits, MOST_EVENTS, Setup};
 pub use time::{MAX_UNITS, TICKS_PER_UNIT, Time, TimeError};
 pub use workload::{Arrivals, Scheduled, Workload};

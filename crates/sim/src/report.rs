@@ -1,6 +1,6 @@
 //! What a run has shown.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::monitor::Violation;
 use crate::time::Time;
@@ -25,6 +25,8 @@ pub enum End {
     TooManyRequests,
     /// It gave up: too many messages and other events are pending.
     TooManyEvents,
+    /// It gave up: it takes more events than it may.
+    EventBound,
     /// It gave up: time does not advance.
     SameInstant,
     /// It gave up: the clock cannot count further.
@@ -46,6 +48,10 @@ impl End {
             End::TooManyEvents => Some(
                 "the messages on their way take more than 1 GiB, because they are sent faster than \
                  they arrive; take fewer nodes, a longer timeout or shorter delays",
+            ),
+            End::EventBound => Some(
+                "the run has taken as many events as it may; allow it more with --events (in a file \
+                 [run] events), or end it earlier with --entries or --time",
             ),
             End::SameInstant => Some(
                 "more than ten million events happen at one instant, so time does not advance; \
@@ -87,7 +93,8 @@ pub struct Report {
     pub last_entry: Option<f64>,
     /// Messages sent, without the warm-up.
     pub messages: u64,
-    /// Messages sent by kind, without the warm-up.
+    /// Messages sent by kind, without the warm-up. An object in JSON.
+    #[serde(serialize_with = "as_object")]
     pub by_kind: Vec<(&'static str, u64)>,
     /// Messages per entry. Those of requests that still wait at the end count too.
     pub messages_per_entry: Option<f64>,
@@ -148,6 +155,14 @@ pub struct Report {
     pub waiting: u64,
     /// What broke, if something did.
     pub violation: Option<Violation>,
+}
+
+/// Names and their counts, as an object with a field a name.
+pub(crate) fn as_object<N: Serialize, S: Serializer>(
+    counts: &[(N, u64)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.iter().map(|(name, count)| (name, count)))
 }
 
 /// The figures from which the ratios of a report are made.

@@ -90,6 +90,12 @@ impl Scenario {
         self
     }
 
+    /// The same without the files that it writes.
+    pub fn without_files(self) -> Self {
+        let files = KEYS.iter().map(|key| key.path).filter(|path| path.starts_with("output."));
+        files.fold(self, Self::without)
+    }
+
     /// The run that catches `mutant`, a broken `algorithm`, if it takes a run to catch it.
     pub fn catching(algorithm: &str, mutant: &Listed) -> Option<Self> {
         let Caught::Simulated { scenario, .. } = mutant.caught else { return None };
@@ -152,13 +158,18 @@ impl Scenario {
 
     /// The command that describes the same run by flags alone.
     pub fn command(&self) -> String {
-        let mut command = String::from("catraca sim");
+        format!("catraca sim{}", self.flags())
+    }
+
+    /// What was said, as flags in the order of the table, each after a space, as a shell reads them.
+    pub fn flags(&self) -> String {
+        let mut flags = String::new();
         for key in KEYS {
             for value in self.values.get(key.path).into_iter().flatten() {
-                command.push_str(&format!(" --{} {}", key.flag, quoted(value)));
+                flags.push_str(&format!(" --{} {}", key.flag, quoted(value)));
             }
         }
-        command
+        flags
     }
 }
 
@@ -210,6 +221,13 @@ mod tests {
             scenario.command(),
             "catraca sim --algorithm ricart-agrawala --nodes 3 --hold 0.5 --fault 'crash 1 at 5'"
         );
+    }
+
+    #[test]
+    fn a_run_without_its_files_is_the_same_run() {
+        let scenario = Scenario::new().with("nodes", 3).with("run.seed", 2);
+        let written = scenario.clone().with("output.json", "a.json").with("output.from", 2);
+        assert_eq!(written.without_files(), scenario);
     }
 
     #[test]

@@ -40,4 +40,9 @@ pub struct Setup {
     pub warmup: u64,
     /// How often a request may be overtaken; without bound, if not given.
     pub max_bypass: Option<u32>,
+    /// How many events the run may take before it gives up.
+    pub most_events: u64,
 }
+
+/// How many events a run may take that does not say it: about a minute of a run.
+pub const MOST_EVENTS: u64 = 1_000_000_000;

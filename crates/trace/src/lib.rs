@@ -29,6 +29,7 @@
 mod file;
 mod follow;
 mod instant;
+mod kind;
 mod monitor;
 mod record;
 mod replay;
@@ -38,6 +39,7 @@ mod words;
 pub use file::{Header, Origin, Trace, TraceError, VERSION, Writer};
 pub use follow::{Observer, follow};
 pub use instant::{Instant, instant_at, pointers_at};
+pub use kind::{KIND_NUMBERS, kind_number, kind_numbers};
 pub use record::{Event, Outcome, Payload, Recorder, SendId, Step};
 pub use replay::{Difference, Replay, replay};
 pub use syntax::{ClaimError, StartError, parse_claim, parse_start};

@@ -13,8 +13,11 @@ Written by `cargo xtask claims` from runs; do not edit. `cargo xtask test` fails
 S0 is a paper on token algorithms for version control, S2 the chapter on mutual exclusion. N is the
 number of nodes, T the mean message delay, E the time inside. Figures come from the experiments in
 `experiments/`; `catraca experiment NAME` shows all of their runs, tables and pictures. Each measured
-value is given with the run that it is of and with the claimed value in brackets. A formula holds if
-it is within 5 % (10 % where a paper itself says 'about' or 'on average'). What is 'asked here' no paper
+value is given with the run that it is of and with the claimed value in brackets. It is the mean over five
+seeds, 1 to 5 unless the experiment's file says otherwise; behind ± is half the width of Student's interval
+of 95 %, and where there is none, all seeds agree. A formula holds if it is within 5 % (10 % where a paper
+itself says 'about' or 'on average'). A claim holds or is wrong where the whole interval says so, seed by
+seed; where it does not decide, the claim is open. What is 'asked here' no paper
 claims: it is a question that one raises and runs answer, 'holds' for yes. Commands are to be run as
 `cargo run --release -- ...` in place of `catraca ...`.
 ";

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     /// Where the trace of a violation is written [default: ALGORITHM.trace in this folder].
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Draws the trace of a violation, .svg or .png.
+    /// Draws the trace of a violation, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// Writes a page that plays the trace of a violation step by step, and opens there.

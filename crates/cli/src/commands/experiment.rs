@@ -1,16 +1,19 @@
 //! `catraca experiment`: the experiments of the papers, or one of the user's own.
 
 mod folder;
+mod record;
 mod words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use catraca_draw::Format as PictureFormat;
 use catraca_lab::{
     Drawn, Experiment, LabError, MOST_SEEDS, Results, all, find, names, page, read_file,
 };
 use catraca_sim::read_text;
 
+use crate::document::{self, Format};
 use crate::failure::Failure;
 use crate::output::Stdout;
 use crate::suggest::unknown;
@@ -21,7 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   catraca experiment list
   catraca experiment schedule
-  catraca experiment clusters --out figures
+  catraca experiment clusters --out figures --pdf
 
 An experiment is a scenario file with one more table, [experiment]: what is varied, which figures
 and charts to show, and what a paper claims of them.";
@@ -33,9 +36,13 @@ pub(crate) struct Arguments {
     /// 'list', 'all', the name of an experiment, or a file of your own, as in ./mine.toml.
     #[arg(value_name = "list|all|NAME|FILE.toml")]
     what: String,
-    /// Writes tables (.csv) and pictures (.svg) into this folder; for 'all' a page (report.html) too.
+    /// Writes tables and all runs (.csv), both with all verdicts (.json), and pictures (.svg) into this
+    /// folder; for 'all' a page (report.html) too.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Writes every picture as .pdf too, for papers.
+    #[arg(long, requires = "out")]
+    pdf: bool,
     /// Makes every run with so many seeds, from its own on, instead of as many as its file says.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SEEDS)))]
     seeds: Option<u32>,
@@ -52,6 +59,9 @@ impl Arguments {
                 Some(_) => Err(Failure::input("'list' writes no files; leave out --out")),
             };
         }
+        if self.pdf {
+            PictureFormat::Pdf.check().map_err(|error| Failure::input(format!("--pdf {error}")))?;
+        }
         let mut experiments = self.experiments()?;
         if let Some(seeds) = self.seeds {
             experiments.iter_mut().for_each(|experiment| experiment.seeds = seeds);
@@ -60,7 +70,7 @@ impl Arguments {
             None => None,
             Some(path) => {
                 let is_all = self.what == "all";
-                let files = experiments.iter().flat_map(files);
+                let files = experiments.iter().flat_map(|one| files(one, self.pdf));
                 let files = files.chain(is_all.then(|| folder::PAGE.to_string()));
                 Some(Folder::create(path, files)?)
             }
@@ -79,7 +89,7 @@ impl Arguments {
             finished.push((experiment, results, pictures));
         }
         if let Some(folder) = &mut folder {
-            write(folder, &finished)?;
+            write(folder, &finished, self.pdf)?;
             writeln!(
                 out,
                 "\nwritten to {}: {}",
@@ -138,21 +148,40 @@ fn measure(experiment: &Experiment) -> Result<Results, Failure> {
     results.ok_or(Failure::Interrupted)
 }
 
-fn table_file(experiment: &Experiment) -> String {
-    format!("{}.csv", experiment.name)
+/// The names of the files of an experiment that are no pictures: table, runs, and everything.
+fn data_files(experiment: &Experiment) -> [String; 3] {
+    [".csv", "-runs.csv", ".json"].map(|ending| format!("{}{ending}", experiment.name))
+}
+
+/// The name of the same picture as PDF.
+fn as_pdf(file: &str) -> String {
+    format!("{}.pdf", file.strip_suffix(".svg").unwrap_or(file))
 }
 
 /// The names of the files of an experiment.
-fn files(experiment: &Experiment) -> Vec<String> {
-    [vec![table_file(experiment)], experiment.picture_files()].concat()
+fn files(experiment: &Experiment, has_pdf: bool) -> Vec<String> {
+    let pictures = experiment.picture_files();
+    let as_pdf = pictures.iter().map(|file| as_pdf(file)).filter(|_| has_pdf).collect();
+    [data_files(experiment).to_vec(), pictures.clone(), as_pdf].concat()
 }
 
 /// Writes all files.
-fn write(folder: &mut Folder, finished: &[Finished]) -> Outcome {
+fn write(folder: &mut Folder, finished: &[Finished], has_pdf: bool) -> Outcome {
     for (experiment, results, pictures) in finished {
-        folder.finish(&table_file(experiment), experiment.table(results).csv().as_bytes())?;
+        let [table, runs, whole] = data_files(experiment);
+        folder.finish(&table, experiment.table(results).csv().as_bytes())?;
+        folder.finish(&runs, experiment.runs_csv(results).as_bytes())?;
+        let record = record::record(experiment, results);
+        let command = experiment.command_with_seeds();
+        folder.finish(&whole, &document::json(Format::Experiment, &command, record)?)?;
         for drawn in pictures {
             folder.finish(&drawn.file, drawn.picture.svg().as_bytes())?;
+            if has_pdf {
+                let pdf = drawn.picture.pdf().map_err(|error| {
+                    Failure::input(format!("the picture '{}' {error}", drawn.file))
+                })?;
+                folder.finish(&as_pdf(&drawn.file), &pdf)?;
+            }
         }
     }
     if folder.names().iter().any(|name| name == folder::PAGE) {

@@ -30,7 +30,7 @@ Examples:
 pub(crate) struct Arguments {
     /// The trace, written by 'catraca sim --trace' or 'catraca check'.
     trace: PathBuf,
-    /// Draws the space-time diagram, .svg or .png.
+    /// Draws the space-time diagram, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// Draws only from this time (for a checker's trace: this step) on.
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Draws only up to this time (or step).
     #[arg(long, value_name = "TIME", requires = "diagram", allow_negative_numbers = true)]
     to: Option<String>,
-    /// Draws who points to whom at the instants of --tree-at, .svg or .png.
+    /// Draws who points to whom at the instants of --tree-at, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     tree_diagram: Option<PathBuf>,
     /// An instant (for a checker's trace: a step) that --tree-diagram draws; may be given several

@@ -16,6 +16,7 @@ use catraca_sim::{
 use catraca_trace::{Event, Header, Origin, Trace, Writer};
 use serde::Serialize;
 
+use crate::document::{self, Format};
 use crate::failure::Failure;
 use crate::flags::{Choice, Said};
 use crate::output::{PendingFile, PendingPicture, Stdout};
@@ -92,7 +93,15 @@ impl Arguments {
             self_check(&setup, recording.digest, &report, &mut out)?;
         }
         if let Some(file) = json {
-            write_json(file, &report)?;
+            let content = RunContent {
+                algorithm: &setup.spec.algorithm,
+                nodes: setup.spec.nodes,
+                k: setup.spec.capacity(),
+                seed: setup.seed,
+                report: &report,
+            };
+            let command = scenario.clone().without_files().command();
+            document::write(file, Format::Run, &command, content)?;
         }
         recording.finish(report.violation.as_ref())?;
         judged(report.violation.as_ref(), report.end, &scenario, &mut out)
@@ -182,12 +191,16 @@ impl Arguments {
     }
 }
 
-fn write_json(file: PendingFile, report: &impl Serialize) -> Outcome {
-    let mut json = serde_json::to_vec_pretty(report).map_err(|error| {
-        Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
-    })?;
-    json.push(b'\n');
-    file.finish_with(&json)
+/// A run in a file.
+#[derive(Serialize)]
+struct RunContent<'a> {
+    algorithm: &'a str,
+    nodes: u32,
+    /// How many may be inside at once.
+    k: u32,
+    seed: u64,
+    #[serde(flatten)]
+    report: &'a Report,
 }
 
 /// Whether the run fails; if it does, how to repeat it.

@@ -5,6 +5,7 @@
 pub(crate) mod browser;
 pub(crate) mod etcd;
 pub(crate) mod git;
+pub(crate) mod schema;
 pub(crate) mod service;
 pub(crate) mod web;
 

@@ -73,6 +73,9 @@ impl<A: Algorithm> Simulation<'_, A> {
         if self.queued > self.bounds.queued {
             return Some(End::TooManyRequests);
         }
+        if self.events >= self.setup.most_events {
+            return Some(End::EventBound);
+        }
         self.bounds.passed(&self.queue, now)
     }
 }
@@ -115,5 +118,15 @@ mod tests {
         assert_eq!(run(&instant, |bounds| bounds.at_once = 100).end, End::SameInstant);
         assert_eq!(run(&lamport(), |bounds| bounds.at_once = 100).end, End::Entries);
         assert_eq!(run(&lamport(), |bounds| bounds.last = Time::units(9)).end, End::EndOfTime);
+    }
+
+    #[test]
+    fn a_run_takes_no_more_events_than_it_may() {
+        let whole = run(&lamport(), |_| {}).events;
+        let bounded = |events: u64| run(&lamport().with("run.events", events), |_| {});
+        assert_eq!(bounded(whole).end, End::Entries, "as many as it needs are enough");
+        let cut = bounded(whole - 1);
+        assert_eq!((cut.end, cut.events), (End::EventBound, whole - 1));
+        assert!(cut.end.gave_up().unwrap().contains("--events"));
     }
 }

@@ -212,6 +212,9 @@ impl<'a> Simulation<'a> {
             if let Some(end) = self.bounds.passed(&self.queue, now) {
                 break end;
             }
+            if self.tally.events >= self.setup.most_events {
+                break End::EventBound;
+            }
             self.tally.events += 1;
             if self.tally.events.is_multiple_of(EVENTS_PER_LOOK)
                 && self.hooks.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))

@@ -8,7 +8,7 @@ use super::clients::Client;
 use super::engine::{Simulation, Site};
 use crate::metrics::jain;
 use crate::monitor::Violation;
-use crate::report::End;
+use crate::report::{End, as_object};
 
 /// Counted while a run goes on.
 #[derive(Debug, Default)]
@@ -45,6 +45,7 @@ pub struct Report {
     /// Messages between members.
     pub messages: u64,
     /// Messages by kind; those of algorithms also between seats of one member.
+    #[serde(serialize_with = "as_object")]
     pub by_kind: Vec<(String, u64)>,
     /// Of these, messages between seats of one member, which are never sent.
     pub within: u64,
@@ -61,6 +62,7 @@ pub struct Report {
     /// Jain's index over the entries per living client of each member.
     pub member_fairness: Option<f64>,
     /// Requests that were refused, by why; those that waited too long not counted.
+    #[serde(serialize_with = "as_object")]
     pub refused: Vec<(String, u64)>,
     /// Requests that waited for as long as they would.
     pub timed_out: u64,

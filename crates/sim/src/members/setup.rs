@@ -15,7 +15,7 @@ use crate::claims::Claims;
 use crate::distribution::Distribution;
 use crate::faults::Faults;
 use crate::network::Latency;
-use crate::setup::Limits;
+use crate::setup::{Limits, MOST_EVENTS};
 use crate::time::Time;
 
 /// The most clients. More would make a run no more telling.
@@ -96,6 +96,8 @@ pub struct Setup {
     pub seed: u64,
     /// When the run ends.
     pub limits: Limits,
+    /// How many events the run may take before it gives up.
+    pub most_events: u64,
     /// A deliberately broken driver.
     pub flaw: Option<Flaw>,
 }
@@ -182,6 +184,7 @@ impl Setup {
             faults: Faults::default(),
             seed: 1,
             limits: Limits { entries: Some(1000), time: None },
+            most_events: MOST_EVENTS,
             flaw: None,
         }
     }

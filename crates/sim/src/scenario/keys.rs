@@ -217,6 +217,7 @@ pub const KEYS: &[Key] = &[
         .or("1000, if nothing else ends the run"),
     one("run.time", "time", "TIME", "Ends at this time"),
     one("run.warmup", "warmup", "N", "Entries that do not count").or("0"),
+    one("run.events", "events", "N", "Gives up after so many events").or("1000000000"),
     one(
         "run.max-bypass",
         "max-bypass",
@@ -225,12 +226,12 @@ pub const KEYS: &[Key] = &[
     ),
     one("output.trace", "trace", "FILE", "Writes every step"),
     one("output.log", "log", "FILE", "members: writes a line for everything that happens"),
-    one("output.diagram", "diagram", "FILE", "Draws the space-time diagram, .svg or .png"),
+    one("output.diagram", "diagram", "FILE", "Draws the space-time diagram, .svg, .png or .pdf"),
     one(
         "output.tree-diagram",
         "tree-diagram",
         "FILE",
-        "Draws who points to whom at the instants of --tree-at, .svg or .png",
+        "Draws who points to whom at the instants of --tree-at, .svg, .png or .pdf",
     ),
     many(
         "output.tree-at",

@@ -26,7 +26,7 @@ const OF_MEMBERS: [&str; 13] = [
 ];
 
 /// What can be said of nodes and of members.
-const OF_BOTH: [&str; 22] = [
+const OF_BOTH: [&str; 23] = [
     "algorithm",
     "resources",
     "clusters",
@@ -48,6 +48,7 @@ const OF_BOTH: [&str; 22] = [
     "run.seed",
     "run.entries",
     "run.time",
+    "run.events",
     "output.json",
 ];
 
@@ -94,6 +95,7 @@ impl Scenario {
             faults: self.faults(members)?,
             seed: self.whole("run.seed")?.unwrap_or(usual.seed),
             limits: self.limits_of_members(usual.limits)?,
+            most_events: self.positive("run.events")?.unwrap_or(usual.most_events),
             flaw: self.one("mutant")?,
             ..usual
         };

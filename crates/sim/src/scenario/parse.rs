@@ -9,7 +9,7 @@ use catraca_trace::parse_start;
 use super::values::{parse_all, wrong};
 use super::{Scenario, ScenarioError};
 use crate::faults::Faults;
-use crate::setup::{Limits, Setup};
+use crate::setup::{Limits, MOST_EVENTS, Setup};
 use crate::time::Time;
 use crate::workload::Workload;
 
@@ -46,6 +46,7 @@ impl Scenario {
             limits,
             warmup: self.count("run.warmup")?.unwrap_or(0),
             max_bypass: self.whole("run.max-bypass")?,
+            most_events: self.positive("run.events")?.unwrap_or(MOST_EVENTS),
             spec,
             clusters,
             workload,

@@ -1,92 +1,105 @@
 //! The comparison as CSV, JSON and pictures.
 
+use std::collections::BTreeMap;
+
 use catraca_draw::{Axis, Chart, Picture, Series, chart_column};
+use catraca_lab::{FIGURES, Figure, csv_line};
 use catraca_sim::{Report, Row};
 use serde::Serialize;
 
+use super::estimate;
+use crate::document::{self, Format, INTERVAL};
 use crate::failure::Failure;
 
-/// One row, flat, for files.
 #[derive(Serialize)]
-struct Record<'a> {
+struct Content<'a> {
+    interval: &'static str,
+    rows: Vec<RowRecord<'a>>,
+}
+
+/// One row of the table, with its runs.
+#[derive(Serialize)]
+struct RowRecord<'a> {
     algorithm: &'a str,
     nodes: u32,
+    k: u32,
     load: String,
+    seeds: Vec<u64>,
     theory_messages_min: Option<f64>,
     theory_messages_max: Option<f64>,
     s2_messages: Option<f64>,
     theory_delay_min: Option<f64>,
     theory_delay_max: Option<f64>,
-    #[serde(flatten)]
-    report: &'a Report,
-    command: String,
+    /// Over all seeds, by name.
+    figures: BTreeMap<&'static str, document::Figure>,
+    runs: Vec<RunRecord<'a>>,
 }
 
-fn record(row: &Row) -> Record<'_> {
-    let spec = row.job.spec();
-    let theory = row.job.setup.theory();
-    Record {
+#[derive(Serialize)]
+struct RunRecord<'a> {
+    seed: u64,
+    command: String,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// What is said of the row itself, and is no figure of its runs.
+const OF_ROWS: [&str; 5] = ["nodes", "k", "theory_least", "theory_most", "s2_messages"];
+
+fn measured() -> impl Iterator<Item = (&'static str, Figure)> {
+    let figures = FIGURES.iter().filter(|named| !OF_ROWS.contains(&named.name));
+    figures.map(|named| (named.name, Figure::Named(named)))
+}
+
+fn record(row: &Row) -> RowRecord<'_> {
+    let (job, spec) = (&row.job, row.job.spec());
+    let theory = job.setup.theory();
+    let figure = |(name, figure): (&'static str, Figure)| {
+        let estimate = estimate(row, |report| figure.of(&job.setup, report))?;
+        Some((name, document::Figure::from(estimate)))
+    };
+    let run = |(repeat, report)| RunRecord {
+        seed: job.seed(repeat),
+        command: job.repeated(repeat).command(),
+        report,
+    };
+    RowRecord {
         algorithm: &spec.algorithm,
         nodes: spec.nodes,
-        load: row.job.load_name(),
+        k: spec.capacity(),
+        load: job.load_name(),
+        seeds: (0..job.seeds).map(|repeat| job.seed(repeat)).collect(),
         theory_messages_min: theory.map(|theory| theory.messages.min),
         theory_messages_max: theory.map(|theory| theory.messages.max),
-        s2_messages: row.job.setup.claimed_messages(),
+        s2_messages: job.setup.claimed_messages(),
         theory_delay_min: theory.map(|theory| theory.delay.min),
         theory_delay_max: theory.map(|theory| theory.delay.max),
-        report: &row.report,
-        command: row.job.scenario.command(),
+        figures: measured().filter_map(figure).collect(),
+        runs: (0..).zip(&row.reports).map(run).collect(),
     }
 }
 
-pub(super) fn json(rows: &[Row]) -> Result<Vec<u8>, Failure> {
-    let records: Vec<Record<'_>> = rows.iter().map(record).collect();
-    let mut text = serde_json::to_vec_pretty(&records)
-        .map_err(|error| Failure::System(anyhow::Error::new(error).context("the table as JSON")))?;
-    text.push(b'\n');
-    Ok(text)
+pub(super) fn json(rows: &[Row], command: &str) -> Result<Vec<u8>, Failure> {
+    let rows = rows.iter().map(record).collect();
+    document::json(Format::Comparison, command, Content { interval: INTERVAL, rows })
 }
 
-/// A head and a line a row. No value has a comma or a quote in it.
+/// A head, and a line a run with its seed.
 pub(super) fn csv(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "algorithm,nodes,load,messages_per_entry,theory_min,theory_max,s2,delay,response_mean,\
-         response_p99,longest_wait,throughput,throughput_of_bound,fairness,most_bypasses,entries,\
-         messages,concurrency,concurrency_possible,messages_within,messages_between,\
-         messages_between_per_entry,cluster_fairness,seed\n",
-    );
-    let plain = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-    let whole = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let of_run = ["algorithm", "load", "seed"].map(str::to_string);
+    let figures = || FIGURES.iter().map(|named| named.name.to_string());
+    let mut text = csv_line(of_run.into_iter().chain(figures()).chain(["command".to_string()]));
     for row in rows {
-        let (record, report) = (record(row), &row.report);
-        let cells = [
-            record.algorithm.to_string(),
-            record.nodes.to_string(),
-            record.load.clone(),
-            plain(report.messages_per_entry),
-            plain(record.theory_messages_min),
-            plain(record.theory_messages_max),
-            plain(record.s2_messages),
-            plain(report.delay),
-            plain(report.response_mean),
-            plain(report.response_p99),
-            report.longest_wait.to_string(),
-            plain(report.throughput),
-            plain(report.throughput_of_bound),
-            plain(report.fairness),
-            report.most_bypasses.to_string(),
-            report.entries.to_string(),
-            report.messages.to_string(),
-            plain(report.concurrency),
-            plain(report.concurrency_possible),
-            whole(report.messages_within),
-            whole(report.messages_between),
-            plain(report.messages_between_per_entry),
-            plain(report.cluster_fairness),
-            row.job.setup.seed.to_string(),
-        ];
-        text.push_str(&cells.join(","));
-        text.push('\n');
+        let job = &row.job;
+        for (repeat, report) in (0..).zip(&row.reports) {
+            let names =
+                [job.spec().algorithm.clone(), job.load_name(), job.seed(repeat).to_string()];
+            let figure = |named| Figure::Named(named).of(&job.setup, report);
+            let figures = FIGURES.iter().map(figure);
+            let figures = figures.map(|one| one.map_or(String::new(), |value| value.to_string()));
+            let command = [job.repeated(repeat).command()];
+            text.push_str(&csv_line(names.into_iter().chain(figures).chain(command)));
+        }
     }
     text
 }
@@ -99,18 +112,21 @@ pub(super) fn plot(rows: &[Row]) -> Picture {
             loads.push(load);
         }
     }
-    let chart = |load: &str, what: &str, figure: fn(&Report) -> Option<f64>| Chart {
+    let chart = |load: &str, what: &str, unit: &str, figure: fn(&Report) -> Option<f64>| Chart {
         title: format!("{what}, {load} load"),
-        x: Axis::logarithmic("nodes"),
-        y: Axis::logarithmic(what),
+        x: Axis::logarithmic("N (nodes)"),
+        y: Axis::logarithmic(format!("{what}{unit}")),
         series: series(rows, load, figure),
+        ..Chart::default()
     };
     let charts: Vec<Chart> = loads
         .into_iter()
         .flat_map(|load| {
             [
-                chart(&load, "messages per entry", |report| report.messages_per_entry),
-                chart(&load, "mean response time", |report| report.response_mean),
+                chart(&load, "messages per entry", "", |report| report.messages_per_entry),
+                chart(&load, "mean response time", " (units of time)", |report| {
+                    report.response_mean
+                }),
             ]
         })
         .collect();
@@ -125,8 +141,9 @@ fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<S
             series.push(Series { name: spec.algorithm.clone(), ..Series::default() });
             series.len() - 1
         });
-        if let Some(value) = figure(&row.report) {
-            series[index].points.push((spec.nodes.into(), value));
+        if let Some(value) = estimate(row, figure) {
+            series[index].points.push((spec.nodes.into(), value.mean));
+            series[index].intervals.push(value.interval());
         }
     }
     series

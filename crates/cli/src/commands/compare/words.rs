@@ -3,28 +3,35 @@
 use std::io::Write;
 
 use catraca_algorithms::{Load, Range};
+use catraca_lab::Estimate;
 use catraca_sim::{Job, LoadKind, Report, Row, Setup};
 
+use super::conclusion::conclusion;
+use super::estimate;
 use crate::Outcome;
 use crate::table::{Align, Table, grouped, maybe, number};
 
 pub(super) fn print(rows: &[Row], kinds: bool, out: &mut impl Write) -> Outcome {
     // All runs have the same times and resources.
-    let Some(Row { job: Job { setup, .. }, .. }) = rows.first() else { return Ok(()) };
+    let Some(Row { job, .. }) = rows.first() else { return Ok(()) };
+    let setup = &job.setup;
     writeln!(
         out,
-        "T = {} (a message, {}), E = {} (inside, {}), seed {}\n",
+        "T = {} (a message, {}), E = {} (inside, {}), {}\n",
         number(setup.network.latency.mean()),
         setup.network.latency,
         number(setup.workload.hold.mean()),
         setup.workload.hold,
-        setup.seed
+        seeds(job)
     )?;
     let groups = groups(rows);
     for line in table(&groups, setup).lines() {
         writeln!(out, "{line}")?;
     }
     writeln!(out, "\n{LEGEND}")?;
+    if job.seeds > 1 {
+        writeln!(out, "{OF_SEEDS}")?;
+    }
     for (_, _, legend) in more_columns(setup) {
         writeln!(out, "{legend}")?;
     }
@@ -41,13 +48,24 @@ pub(super) fn print(rows: &[Row], kinds: bool, out: &mut impl Write) -> Outcome 
     Ok(())
 }
 
+fn seeds(job: &Job) -> String {
+    match job.seeds {
+        1 => format!("seed {}", job.seed(0)),
+        count => format!("seeds {} to {}", job.seed(0), job.seed(count - 1)),
+    }
+}
+
 const LEGEND: &str = "\
 msgs: messages per entry, measured; theory: the formula evaluated, where it covers the load;
-S2: what the chapter's table claims, where it differs from what was measured by more than 5 %.
+S2: what the chapter's table claims, where it differs for certain from what was measured by more than 5 %.
 delay: from a release to the next entry, in T. resp, p99, longest: from request to entry; p99 is exact
 up to 65,536 entries, and within 0.1 % above. thrput: entries in the time T+E of a message and a stay;
 above 1 only where a node enters without a message, from nearby, or with others inside.
 Jain: fairness over nodes, 1 is best. bypass: the most later requests that overtook one.";
+
+const OF_SEEDS: &str = "\
+Figures are means over the seeds, longest and bypass the most of all. ±: half the width of Student's
+interval of 95 %; where there is none, all seeds agree.";
 
 /// A column that not every table has: its name, its figure, and what it means.
 type Column = (&'static str, fn(&Report) -> Option<f64>, &'static str);
@@ -98,10 +116,13 @@ fn groups(rows: &[Row]) -> Vec<Vec<&Row>> {
 fn table(groups: &[Vec<&Row>], setup: &Setup) -> Table {
     use Align::{Left, Right};
     let more = more_columns(setup);
-    let mut columns = vec![
-        ("load", Left),
-        ("N", Right),
-        ("algorithm", Left),
+    let mut columns = vec![("load", Left), ("N", Right), ("algorithm", Left)];
+    // Those that let only one in are compared too, if they are named.
+    let has_k = groups.iter().flatten().any(|row| row.job.spec().k.is_some_and(|k| k > 1));
+    if has_k {
+        columns.push(("k", Right));
+    }
+    columns.extend([
         ("msgs", Right),
         ("theory", Right),
         ("S2", Right),
@@ -112,14 +133,16 @@ fn table(groups: &[Vec<&Row>], setup: &Setup) -> Table {
         ("thrput", Right),
         ("Jain", Right),
         ("bypass", Right),
-    ];
+    ]);
     columns.extend(more.iter().map(|(name, _, _)| (*name, Right)));
     let mut table = Table::new(&columns);
     for group in groups {
         table.gap();
         for row in group {
-            let more = more.iter().map(|(_, figure, _)| maybe(figure(&row.report)));
-            table.row(names(row).into_iter().chain(figures(row)).chain(more).collect());
+            let k = has_k.then(|| row.job.spec().capacity().to_string());
+            let more = more.iter().map(|(_, figure, _)| mean(row, figure));
+            let names = names(row).into_iter().chain(k);
+            table.row(names.chain(figures(row)).chain(more).collect());
         }
     }
     table
@@ -137,10 +160,17 @@ fn kinds_table(groups: &[Vec<&Row>]) -> Table {
     for group in groups {
         table.gap();
         for row in group {
-            let entries = row.report.entries.max(1) as f64;
-            let kind =
-                |&(kind, count): &(&str, u64)| format!("{kind} {}", number(count as f64 / entries));
-            let kinds: Vec<String> = row.report.by_kind.iter().map(kind).collect();
+            let sent = |kind: usize| {
+                estimate(row, |report| {
+                    let (_, count) = report.by_kind.get(kind)?;
+                    Some(*count as f64 / report.entries.max(1) as f64)
+                })
+            };
+            let known = row.reports.first().into_iter().flat_map(|report| &report.by_kind);
+            let kind = |(at, (name, _)): (usize, &(&str, u64))| {
+                format!("{name} {}", sent(at).map_or("-".to_string(), shown))
+            };
+            let kinds: Vec<String> = known.enumerate().map(kind).collect();
             table.row(names(row).into_iter().chain([kinds.join(", ")]).collect());
         }
     }
@@ -153,74 +183,85 @@ fn names(row: &Row) -> [String; 3] {
 }
 
 fn figures(row: &Row) -> [String; 10] {
-    let report = &row.report;
     let is_low = row.job.load == LoadKind::Closed(Load::Low);
+    let with_interval =
+        |figure: fn(&Report) -> Option<f64>| estimate(row, figure).map_or("-".to_string(), shown);
+    let most = |figure: fn(&Report) -> f64| row.reports.iter().map(figure).fold(0.0, f64::max);
+    let jain = estimate(row, |report| report.fairness);
     [
-        maybe(report.messages_per_entry),
+        with_interval(|report| report.messages_per_entry),
         row.job.setup.theory().map_or("-".to_string(), |theory| range(theory.messages)),
         claim(row),
-        maybe(report.delay),
-        maybe(report.response_mean),
-        maybe(report.response_p99),
-        number(report.longest_wait),
+        mean(row, |report| report.delay),
+        with_interval(|report| report.response_mean),
+        mean(row, |report| report.response_p99),
+        number(most(|report| report.longest_wait)),
         // At low load the pauses decide it, not the algorithm.
-        if is_low { "-".to_string() } else { maybe(report.throughput_of_bound) },
-        report.fairness.map_or("-".to_string(), |jain| format!("{jain:.3}")),
-        grouped(report.most_bypasses.into()),
+        if is_low { "-".to_string() } else { mean(row, |report| report.throughput_of_bound) },
+        jain.map_or("-".to_string(), |jain| format!("{:.3}", jain.mean)),
+        grouped(most(|report| report.most_bypasses.into()) as u64),
     ]
 }
 
-fn range(range: Range) -> String {
-    if range.min == range.max {
-        number(range.min)
-    } else {
-        format!("{}..{}", number(range.min), number(range.max))
+fn mean(row: &Row, figure: impl Fn(&Report) -> Option<f64>) -> String {
+    maybe(estimate(row, figure).map(|one| one.mean))
+}
+
+/// A figure with its interval, if it has one, without spaces: rows are long enough.
+fn shown(estimate: Estimate) -> String {
+    match estimate.half_width > 0.0 {
+        true => format!("{}±{}", number(estimate.mean), rough(estimate.half_width)),
+        false => number(estimate.mean),
     }
 }
 
-/// What S2 claims, if the measurement contradicts it.
+/// A digit or two are enough to say how uncertain a figure is.
+fn rough(width: f64) -> String {
+    match width {
+        1.0.. => format!("{width:.0}"),
+        0.1.. => format!("{width:.1}"),
+        0.01.. => format!("{width:.2}"),
+        0.001.. => format!("{width:.3}"),
+        _ => format!("{width:.0e}"),
+    }
+}
+
+fn range(range: Range) -> String {
+    // Two whole numbers need no decimals to be told from a measured one.
+    let end = |value: f64| match value.fract() == 0.0 {
+        true => format!("{value}"),
+        false => number(value),
+    };
+    match range.min == range.max {
+        true => number(range.min),
+        false => format!("{}..{}", end(range.min), end(range.max)),
+    }
+}
+
+/// What S2 claims, if the measurements contradict it, whatever the seed.
 fn claim(row: &Row) -> String {
-    match (row.job.setup.claimed_messages(), row.report.messages_per_entry) {
-        (Some(claimed), Some(measured))
-            if (claimed - measured).abs() > 0.05 * claimed.max(measured) =>
-        {
-            number(claimed)
-        }
+    let Some(claimed) = row.job.setup.claimed_messages() else { return String::new() };
+    // How much more than 5 % lies between them.
+    let excess = estimate(row, |report| {
+        let measured = report.messages_per_entry?;
+        Some((claimed - measured).abs() - 0.05 * claimed.max(measured) - 1e-9)
+    });
+    match excess.and_then(|excess| excess.is_positive()) {
+        Some(true) => number(claimed),
         _ => String::new(),
     }
 }
 
-/// The best of a group, in words; nothing if there is no choice.
-fn conclusion(group: &[&Row]) -> Vec<String> {
-    let is_sound =
-        |row: &&Row| row.report.violation.is_none() && row.report.end.gave_up().is_none();
-    let sound: Vec<&Row> = group.iter().copied().filter(is_sound).collect();
-    let [first, _, ..] = sound[..] else { return Vec::new() };
-    let best = |figure: fn(&Row) -> Option<f64>| {
-        let least = sound.iter().filter_map(|row| figure(row)).min_by(f64::total_cmp)?;
-        // Whoever is within a hundredth of the best is as good.
-        let alike = |row: &&&Row| figure(row).is_some_and(|value| value <= least * 1.01 + 1e-9);
-        let (good, rest): (Vec<&&Row>, Vec<&&Row>) = sound.iter().partition(alike);
-        let names = |rows: &[&&Row]| {
-            rows.iter().map(|row| row.job.spec().algorithm.as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let names = match rest.len() {
-            0 => "all".to_string(),
-            few if few < good.len() => format!("all but {}", names(&rest)),
-            _ => names(&good),
-        };
-        Some(format!("{names} ({})", number(least)))
-    };
-    let messages = best(|row| row.report.messages_per_entry);
-    let response = best(|row| row.report.response_mean);
-    let (Some(messages), Some(response)) = (messages, response) else { return Vec::new() };
-    vec![
-        format!(
-            "{} load, {} nodes:",
-            first.job.load_name(),
-            grouped(first.job.spec().nodes.into())
-        ),
-        format!("  fewest messages    {messages}"),
-        format!("  shortest response  {response}"),
-    ]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_a_digit_or_two_and_an_exact_figure_has_none() {
+        let figure = |mean, half_width| shown(Estimate { mean, half_width });
+        let shown = [figure(12.0, 0.0), figure(12.0, 0.0657), figure(126.04, 16.57)];
+        assert_eq!(shown, ["12.00", "12.00±0.07", "126.0±17"]);
+        assert_eq!([figure(3.0, 1.0), figure(3000.0, 123.4)], ["3.00±1", "3000±123"]);
+        assert_eq!(figure(1.0, 1e-9), "1.00±1e-9");
+    }
 }

@@ -62,8 +62,9 @@ pub(super) fn print(
     for line in table(experiment, results).lines() {
         writeln!(out, "{line}")?;
     }
-    if experiment.seeds > 1 {
-        writeln!(out, "\n{}", experiment.about_seeds())?;
+    writeln!(out)?;
+    for line in wrapped(&experiment.about_seeds(), WIDTH) {
+        writeln!(out, "{line}")?;
     }
     let legends: Vec<String> = experiment.columns.iter().filter_map(Column::legend).collect();
     if !legends.is_empty() {

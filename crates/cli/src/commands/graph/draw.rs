@@ -21,7 +21,7 @@ const MOST_PANELS: u64 = 64;
 pub(crate) struct Arguments {
     #[command(flatten)]
     trace: Trace,
-    /// The picture, .svg or .png.
+    /// The picture, .svg, .png or .pdf.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// A line per node with its contacts over time.

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true,
         value_parser = value::instant)]
     from: u64,
-    /// Draws the journeys over the contacts, .svg or .png.
+    /// Draws the journeys over the contacts, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     draw: Option<PathBuf>,
 }

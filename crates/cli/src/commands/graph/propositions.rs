@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, allow_negative_numbers = true,
         value_parser = value::at_least(0u64))]
     seed: u64,
-    /// Draws the smallest counterexample instant by instant, .svg or .png.
+    /// Draws the smallest counterexample instant by instant, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     strip: Option<PathBuf>,
 }

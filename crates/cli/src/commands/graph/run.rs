@@ -31,10 +31,10 @@ pub(crate) struct Arguments {
     algorithm: Vec<String>,
     #[command(flatten)]
     flags: Flags,
-    /// Draws the run instant by instant, .svg or .png (one algorithm).
+    /// Draws the run instant by instant, .svg, .png or .pdf (one algorithm).
     #[arg(long, value_name = "FILE")]
     strip: Option<PathBuf>,
-    /// Draws the size of labels over time, .svg or .png.
+    /// Draws the size of labels over time, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Writes the figures and every entry as JSON.
@@ -171,6 +171,7 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
         x: Axis::linear("instant"),
         y: Axis::logarithmic("bytes"),
         series: series.collect(),
+        ..Chart::default()
     }])
 }
 

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use catraca_sim::members::{Hooks, Observer, Report, Setup, SetupError, run};
 use catraca_sim::{End, Scenario, ScenarioError, Time};
+use serde::Serialize;
 
 use super::words;
+use crate::document::{self, Format};
 use crate::failure::Failure;
 use crate::output::{PendingFile, Stdout};
 use crate::table::{grouped, maybe, number};
@@ -24,12 +26,35 @@ pub(super) fn simulate(scenario: &Scenario, setup: &Setup, self_check: bool) -> 
         words::print_self_check(same.then_some(&report.digest), &mut out)?;
     }
     if let Some(file) = json {
-        super::write_json(file, &report)?;
+        let content = MembersContent {
+            algorithm: &setup.algorithm,
+            members: setup.members,
+            clients: setup.clients,
+            locks: setup.locks,
+            permits: setup.permits,
+            seed: setup.seed,
+            report: &report,
+        };
+        let command = scenario.clone().without_files().command();
+        document::write(file, Format::Members, &command, content)?;
     }
     if let Some(log) = log {
         log.finish()?;
     }
     super::judged(report.violation.as_ref(), report.end, scenario, &mut out)
+}
+
+/// A run of members in a file.
+#[derive(Serialize)]
+struct MembersContent<'a> {
+    algorithm: &'a str,
+    members: u32,
+    clients: u32,
+    locks: u32,
+    permits: u32,
+    seed: u64,
+    #[serde(flatten)]
+    report: &'a Report,
 }
 
 /// Runs `setup` and writes a line for everything that happens, if somebody wants it.

@@ -63,6 +63,7 @@ pub(super) fn print_end(end: End, time: f64, events: u64, out: &mut impl Write) 
         End::Interrupted => "interrupted",
         End::TooManyRequests
         | End::TooManyEvents
+        | End::EventBound
         | End::SameInstant
         | End::EndOfTime
         | End::NobodyEnters
