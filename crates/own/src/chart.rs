@@ -3,6 +3,8 @@
 use catraca_draw::{Axis, Chart, Picture, Series, chart_column};
 use catraca_sim::{Report, Row};
 
+use crate::compare::report;
+
 /// Messages per entry and response time over the number of nodes, for each load.
 pub(crate) fn plot(rows: &[Row]) -> Picture {
     let mut loads: Vec<String> = rows.iter().map(|row| row.job.load_name()).collect();
@@ -19,6 +21,7 @@ pub(crate) fn plot(rows: &[Row]) -> Picture {
                 x: Axis::logarithmic("nodes"),
                 y: Axis::logarithmic(unit),
                 series: series(rows, load, figure),
+                ..Chart::default()
             });
         }
     }
@@ -30,7 +33,7 @@ fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<S
     let mut lines: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
-        let Some(value) = figure(&row.report).filter(|value| *value > 0.0) else { continue };
+        let Some(value) = figure(report(row)).filter(|value| *value > 0.0) else { continue };
         let point = (f64::from(spec.nodes), value);
         match lines.iter_mut().find(|line| line.name == spec.algorithm) {
             Some(line) => line.points.push(point),

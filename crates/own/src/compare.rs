@@ -70,8 +70,8 @@ pub(crate) fn run<A: OwnAlgorithm>(words: &[String], out: &mut dyn Write) -> Res
         plot.write(&chart::plot(&rows))?;
         plot.tell(out)?;
     }
-    let is_broken = rows.iter().any(|row| row.report.violation.is_some());
-    let gave_up = rows.iter().any(|row| row.report.end.gave_up().is_some());
+    let is_broken = rows.iter().any(|row| report(row).violation.is_some());
+    let gave_up = rows.iter().any(|row| report(row).end.gave_up().is_some());
     match (is_broken, gave_up) {
         (true, _) => Err(Failure::Violation),
         (false, true) => Err(Failure::GaveUp),
@@ -86,8 +86,9 @@ fn comparison(said: &Said) -> Result<Comparison, Failure> {
         Some(_) => said.list("algorithms").into_iter().map(str::to_string).collect(),
         None => BESIDE.split(',').map(str::to_string).collect(),
     };
+    // One seed: what is wanted here is an answer within seconds.
     let mut comparison =
-        Comparison { algorithms, common: said.scenario.clone(), ..Comparison::default() };
+        Comparison { algorithms, common: said.scenario.clone(), seeds: 1, ..Comparison::default() };
     if said.own("nodes").is_some() {
         let size = |text: &str| match text.parse::<u32>() {
             Ok(nodes) if nodes > 0 => Ok(nodes),
@@ -119,6 +120,11 @@ impl Driver for Measure<'_> {
     }
 }
 
+/// What the one seed of a row has shown.
+pub(crate) fn report(row: &Row) -> &Report {
+    &row.reports[0]
+}
+
 /// The own rows and those of the catalogue: by load, by size, the own one first.
 fn measure<A: OwnAlgorithm>(comparison: &Comparison) -> Result<Vec<Row>, Failure> {
     let (own_jobs, jobs) = (comparison.jobs_own(own::<A>())?, comparison.jobs()?);
@@ -127,7 +133,7 @@ fn measure<A: OwnAlgorithm>(comparison: &Comparison) -> Result<Vec<Row>, Failure
     let measure_own = || {
         let row = |job: Job| {
             let report = drive::<A, _>(None, job.spec().nodes, Measure(&job.setup))?;
-            Ok(Row { job, report })
+            Ok(Row { job, reports: vec![report] })
         };
         own_jobs.into_iter().map(row).collect::<Result<Vec<Row>, Failure>>()
     };
@@ -185,14 +191,14 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "\n{LEGEND}")?;
     for row in rows {
         let (name, nodes) = (&row.job.spec().algorithm, row.job.spec().nodes);
-        if let Some(violation) = &row.report.violation {
+        if let Some(violation) = &report(row).violation {
             let what = format!("{}: {}", violation.invariant, violation.what);
             writeln!(
                 out,
                 "violation: {name} on {nodes} nodes, {} load: {what}",
                 row.job.load_name()
             )?;
-        } else if let Some(why) = row.report.end.gave_up() {
+        } else if let Some(why) = report(row).end.gave_up() {
             writeln!(out, "gave up: {name} on {nodes} nodes, {} load: {why}", row.job.load_name())?;
         }
     }
@@ -200,7 +206,7 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn line(row: &Row) -> Vec<String> {
-    let (spec, report) = (row.job.spec(), &row.report);
+    let (spec, report) = (row.job.spec(), report(row));
     let theory = |theory: Theory| match theory.messages {
         messages if messages.min == messages.max => number(messages.min),
         messages => format!("{}..{}", number(messages.min), number(messages.max)),
