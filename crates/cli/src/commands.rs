@@ -15,6 +15,7 @@ pub(crate) mod force_release;
 pub(crate) mod git;
 pub(crate) mod graph;
 pub(crate) mod guardian;
+pub(crate) mod lab;
 pub(crate) mod kick;
 pub(crate) mod leave;
 pub(crate) mod lock;

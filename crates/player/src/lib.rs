@@ -2,9 +2,11 @@
 //! where the run is one of a mutant, what should have happened.
 //!
 //! [`record()`] runs a trace again and keeps what a page shows; [`page()`] makes the HTML file of it.
+//! [`asset()`] has the parts of that page for others that show runs.
 
 mod page;
 mod record;
+mod rules;
 
-pub use page::page;
+pub use page::{asset, page};
 pub use record::{MOST_NODES, MOST_STEPS, PlayerError, Recording, Window, check_nodes, record};

@@ -8,14 +8,21 @@ use crate::record::Recording;
 const STYLE: &str = include_str!("../assets/player.css");
 
 /// The script's modules, each after those that it imports from.
-const MODULES: &[&str] = &[
-    include_str!("../assets/run.js"),
-    include_str!("../assets/diagram.js"),
-    include_str!("../assets/nodes.js"),
-    include_str!("../assets/details.js"),
-    include_str!("../assets/controls.js"),
-    include_str!("../assets/player.js"),
+const MODULES: &[(&str, &str)] = &[
+    ("run.js", include_str!("../assets/run.js")),
+    ("diagram.js", include_str!("../assets/diagram.js")),
+    ("nodes.js", include_str!("../assets/nodes.js")),
+    ("details.js", include_str!("../assets/details.js")),
+    ("controls.js", include_str!("../assets/controls.js")),
+    ("player.js", include_str!("../assets/player.js")),
 ];
+
+/// A part of the page by its name, `player.css` or that of a module: runs look the same wherever they are
+/// shown.
+pub fn asset(name: &str) -> Option<&'static str> {
+    let style = ("player.css", STYLE);
+    MODULES.iter().chain([&style]).find(|(it, _)| *it == name).map(|(_, text)| *text)
+}
 
 /// The page that plays a run.
 pub fn page(run: &Recording) -> Result<String, serde_json::Error> {
@@ -40,7 +47,7 @@ pub fn page(run: &Recording) -> Result<String, serde_json::Error> {
 
 /// One module of all: within one file nothing can be imported, because nothing has an address.
 fn script() -> String {
-    let lines = MODULES.iter().flat_map(|module| module.lines());
+    let lines = MODULES.iter().flat_map(|(_, module)| module.lines());
     let lines = lines.filter(|line| !line.starts_with("import "));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("export ").unwrap_or(line)).collect();
     lines.join("\n")
