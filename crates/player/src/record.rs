@@ -7,6 +7,7 @@ use catraca_core::{Algorithm, Input, Message, Value, Variables};
 use catraca_trace::{Event, Observer, Origin, Outcome, Step, Trace, TraceError, follow, replay};
 use serde::Serialize;
 
+use crate::contacts::MOST_INSTANTS;
 use crate::rules::{Rules, rules};
 
 /// The most steps that one page shows: about ten megabytes.
@@ -23,6 +24,11 @@ pub enum PlayerError {
         "has more than the {MOST_STEPS} steps that a page shows; choose a part with --html-from TIME and --html-to TIME"
     )]
     TooLong,
+    /// Too many instants, or too much in them.
+    #[error(
+        "has more than a page shows, which is {MOST_INSTANTS} instants at which something changes, or fewer of a large graph; choose a part with --html-from T and --html-to T"
+    )]
+    TooManyInstants,
     /// Too many nodes.
     #[error("has {0} nodes, and a page shows up to {MOST_NODES}; take fewer")]
     TooManyNodes(u32),
@@ -118,6 +124,9 @@ struct Shown {
     /// The message that arrives here, or is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<u64>,
+    /// The kind of the message that arrives here, which may have been sent before what is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brought: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sends: Vec<Sent>,
     /// The fence of an entry.
@@ -239,7 +248,7 @@ fn theory(spec: &Spec) -> Result<Theory, PlayerError> {
 }
 
 /// Lines up to an empty one are one paragraph.
-fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<String> {
+pub(crate) fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in lines {
         match paragraphs.last_mut() {
@@ -375,6 +384,10 @@ fn shown(step: &Step, changes: Vec<(usize, Value)>) -> Shown {
         kind,
         node: Some(step.node.0),
         message: step.delivers.map(|id| id.0),
+        brought: match &step.input {
+            Input::Message { message, .. } => Some(message.kind.clone()),
+            _ => None,
+        },
         sends: sends.collect(),
         granted,
         changes,
