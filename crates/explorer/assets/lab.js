@@ -165,7 +165,10 @@ class Lab {
     window.history.replaceState(null, '', `#${this.link()}`);
     this.complain(state.problem);
     this.draw();
-    this.checker.show(this.link());
+    // What is found does not depend on the exercise.
+    const asked = new Map(now.said);
+    asked.delete('predict');
+    this.checker.show(writeLink(asked, now.steps));
     parts.choices.scrollTop = 0;
   }
 
@@ -258,7 +261,7 @@ class Lab {
     const { state } = now;
     const { algorithm, mutant, nodes, requests, crashes } = state.group;
     this.title.textContent = `${algorithm}${mutant ? `, mutant ${mutant}` : ''} on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
-    this.summary.textContent = `Another group (here each asks up to ${requests === 1 ? 'once' : `${requests} times`}, ${crashes || 'none'} may crash, messages ${state.group.order === 'fifo' ? 'in order' : 'in any order'})`;
+    this.summary.textContent = `Another group (here each asks ${requests === 1 ? 'once' : `up to ${requests} times`}, ${crashes || 'none'} may crash, messages ${state.group.order === 'fifo' ? 'in order' : 'in any order'})`;
     document.title = `${this.title.textContent}: the lab`;
     drawStep(parts.step, run, index);
     if (state.sameAs !== null) {
