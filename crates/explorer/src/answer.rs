@@ -8,7 +8,7 @@ use catraca_algorithms::Spec;
 use catraca_check::{
     Bound, Breach, Choice, Effort, Options, Outlook, Position, Possible, What, outlook, position,
 };
-use catraca_player::{PlayerError, Window, record};
+use catraca_player::{Window, record};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub struct Question {
 pub fn state(link: &Link) -> Result<Value, Refusal> {
     let (spec, options) = link.group()?;
     let position = position(&spec, &options, &link.steps)?;
-    let mut run = record(&position.trace, Window::default()).map_err(unexpected)?;
+    let mut run = record(&position.trace, Window::default())?;
     let broken = position.broken.as_ref();
     run.mark(broken.map(|it| (it.step as u64, format!("{}: {}", it.property, it.what))));
     Ok(json!({
@@ -61,11 +61,6 @@ pub fn state(link: &Link) -> Result<Value, Refusal> {
         "kinds": position.kinds,
         "group": group(&spec, &options),
     }))
-}
-
-/// A trace that was made from a group of the lab is short, small, and runs.
-fn unexpected(error: PlayerError) -> Refusal {
-    Refusal::Part(error.to_string())
 }
 
 fn taken(link: &Link, count: usize) -> Link {

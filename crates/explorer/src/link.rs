@@ -7,6 +7,7 @@ use std::str::FromStr;
 use catraca_algorithms::{Spec, SpecError};
 use catraca_check::{Choice, ChoiceError, Network, Options};
 use catraca_core::Claim;
+use catraca_player::PlayerError;
 use catraca_sim::{Order, Scenario, ScenarioError};
 use catraca_trace::{ClaimError, parse_claim};
 
@@ -46,7 +47,7 @@ const SCENARIO_KEYS: [(&str, &str); 12] = [
 const OTHER_KEYS: [&str; 5] = ["requests", "crashes", "claims", "steps", "predict"];
 
 /// Why a link leads nowhere.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// Longer than any link.
     #[error("the link is longer than {LONGEST_LINK} bytes")]
@@ -112,6 +113,9 @@ pub enum Refusal {
     /// A group that cannot be.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// A run that no page shows.
+    #[error("the run {0}")]
+    Player(#[from] PlayerError),
 }
 
 /// A group, and the steps that it has taken.
