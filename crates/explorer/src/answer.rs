@@ -46,7 +46,7 @@ pub fn state(link: &Link) -> Result<Value, Refusal> {
     let broken = position.broken.as_ref();
     run.mark(broken.map(|it| (it.step as u64, format!("{}: {}", it.property, it.what))));
     Ok(json!({
-        "link": taken(link, position.taken).to_string(),
+        "link": link.after(position.taken).to_string(),
         "steps": names(&link.steps[..position.taken]),
         "problem": problem(&position, &link.steps),
         "run": run,
@@ -61,10 +61,6 @@ pub fn state(link: &Link) -> Result<Value, Refusal> {
         "kinds": position.kinds,
         "group": group(&spec, &options),
     }))
-}
-
-fn taken(link: &Link, count: usize) -> Link {
-    Link { steps: link.steps[..count].to_vec(), ..link.clone() }
 }
 
 fn names(steps: &[Choice]) -> Vec<String> {

@@ -172,6 +172,12 @@ impl fmt::Display for Link {
 }
 
 impl Link {
+    /// The state after the first steps.
+    pub fn after(&self, count: usize) -> Self {
+        let steps = self.steps.iter().take(count).copied().collect();
+        Link { said: self.said.clone(), steps }
+    }
+
     /// The group that it is about, and what is explored of it.
     pub fn group(&self) -> Result<(Spec, Options), Refusal> {
         let mut scenario = Scenario::new();

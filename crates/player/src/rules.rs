@@ -91,6 +91,11 @@ fn called(lines: &[&str], arm: &str) -> Option<String> {
     function(lines, rest.split('(').next()?)
 }
 
+/// What a line says, if it is a comment on what follows.
+fn comment<'a>(line: &&'a str) -> Option<&'a str> {
+    line.trim_start().strip_prefix("///").map(str::trim)
+}
+
 /// The comment above a kind of message where the messages are declared.
 fn meaning(lines: &[&str], kind: &str) -> Option<String> {
     let first = lines.iter().position(|line| line.ends_with("enum Msg {"))?;
@@ -101,7 +106,6 @@ fn meaning(lines: &[&str], kind: &str) -> Option<String> {
         name.split(|it: char| !it.is_alphanumeric()).next().is_some_and(|it| plain(it) == plain(kind))
     };
     let at = declared.iter().position(is_kind)?;
-    let comment = |line: &&str| line.trim_start().strip_prefix("///").map(str::trim);
     let mut words: Vec<&str> = declared[..at].iter().rev().map_while(comment).collect();
     words.reverse();
     if words.is_empty() { None } else { Some(words.join(" ")) }
