@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn what_is_no_step_is_refused_whatever_it_is() {
         let long = "a".repeat(100_000);
-        let texts = ["", "a", "a-1", "a1-2", "m1", "m1-2-0", "x1", "a+1", "a01", "a1~", "a1~x", "ä1"];
+        let texts =
+            ["", "a", "a-1", "a1-2", "m1", "m1-2-0", "x1", "a+1", "a01", "a1~", "a1~x", "ä1"];
         for text in texts.into_iter().chain(["a4294967296", "~", "m0--1", &long]) {
             let error = text.parse::<Choice>().unwrap_err().to_string();
             assert!(error.contains("is no step") && error.len() < 200, "{error}");

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use catraca_algorithms::Spec;
-use catraca_core::property::NOBODY_WAITS_FOR_EVER;
 use catraca_core::Algorithm;
+use catraca_core::property::NOBODY_WAITS_FOR_EVER;
 
 use crate::explore::Violation;
 use crate::model::GroupModel;

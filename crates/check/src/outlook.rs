@@ -216,10 +216,7 @@ fn summed_up<A: Algorithm>(model: &GroupModel<A>, survey: &Survey<Bound>) -> Out
 }
 
 /// The names of the steps that `way` takes from where the model begins, and where they lead.
-fn named<A: Algorithm>(
-    model: &GroupModel<A>,
-    way: &[usize],
-) -> (Vec<Choice>, World<A>) {
+fn named<A: Algorithm>(model: &GroupModel<A>, way: &[usize]) -> (Vec<Choice>, World<A>) {
     let mut world = model.begin.clone().unwrap_or_else(|| model.first_world());
     let mut steps = Vec::new();
     for &choice in way {

@@ -107,11 +107,7 @@ impl Visitor for Follow<'_> {
 }
 
 /// The first property that does not hold in `world`.
-fn broken<A: Algorithm>(
-    model: &GroupModel<A>,
-    world: &World<A>,
-    step: usize,
-) -> Option<Breaks> {
+fn broken<A: Algorithm>(model: &GroupModel<A>, world: &World<A>, step: usize) -> Option<Breaks> {
     let property = property::all::<A>().into_iter().find(|it| !(it.condition)(model, world))?.name;
     let what = property::explain(property, model, world).err()?;
     Some(Breaks { step, property, what })
@@ -189,7 +185,10 @@ fn cut_short<A: Algorithm>(
     let living = out.receivers().filter(|&to| world.is_alive(to)).enumerate();
     let left = living.filter(|(place, _)| sent >> (*place).min(31) & 1 == 1);
     let left: Vec<String> = left.map(|(_, to)| to.to_string()).collect();
-    format!(", and node {node} crashes meanwhile: only its messages to {} leave", left.join(" and "))
+    format!(
+        ", and node {node} crashes meanwhile: only its messages to {} leave",
+        left.join(" and ")
+    )
 }
 
 #[cfg(test)]

@@ -6,9 +6,7 @@ use std::time::Duration;
 use catraca_algorithms::Spec;
 use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::registry::{ENTRIES, mutants, setting};
-use catraca_check::{
-    Bound, Choice, Effort, Options, Outlook, Verdict, check, outlook, position,
-};
+use catraca_check::{Bound, Choice, Effort, Options, Outlook, Verdict, check, outlook, position};
 
 fn effort(states: u64) -> Effort {
     let time = Duration::from_secs(600);
@@ -79,7 +77,10 @@ fn a_bound_is_told_and_what_was_found_before_it_counts() {
 }
 
 /// The group in which the checker catches a mutant.
-fn caught_in(algorithm: &str, mutant: &catraca_algorithms::mutants::Listed) -> Option<(Spec, Options)> {
+fn caught_in(
+    algorithm: &str,
+    mutant: &catraca_algorithms::mutants::Listed,
+) -> Option<(Spec, Options)> {
     let Caught::Checked { nodes, requests, .. } = mutant.caught else { return None };
     let setting = setting(algorithm, mutant.name);
     let spec = setting.of(Spec::new(algorithm, nodes).broken(mutant.name));

@@ -65,7 +65,8 @@ fn question_at(path: &str, body: &str) -> String {
 /// Waits until the page has done all that it was asked for.
 #[track_caller]
 fn settled(browser: &Browser) {
-    let done = "return document.body.dataset.waiting === '0' && !!document.querySelector('#choices h2')";
+    let done =
+        "return document.body.dataset.waiting === '0' && !!document.querySelector('#choices h2')";
     browser.wait_for("the page has done all that was asked", done);
 }
 
@@ -194,7 +195,10 @@ fn the_next_step_is_predicted_and_the_answers_are_counted() {
     assert!(said.as_str().unwrap().starts_with("✗ Not quite"), "{said}");
     assert!(said.as_str().unwrap().contains("1 of 2 right"), "{said}");
     press(&browser, keys::ENTER);
-    assert_eq!(browser.run_script("return document.getElementById('score').textContent"), "1 of 2 right");
+    assert_eq!(
+        browser.run_script("return document.getElementById('score').textContent"),
+        "1 of 2 right"
+    );
     assert_eq!(browser.console_messages(), [""; 0]);
 }
 
@@ -233,7 +237,9 @@ fn another_group_is_chosen_in_the_form_and_a_mutant_comes_with_the_group_that_ca
     let link = link.as_str().unwrap();
     assert!(link.starts_with("algorithm=raymond-k") && link.contains("mutant="), "{link}");
     assert_eq!(browser.run_script("return document.getElementById('problem').hidden"), true);
-    assert!(browser.run_script("return document.querySelectorAll('.choice').length").as_u64() > Some(0));
+    assert!(
+        browser.run_script("return document.querySelectorAll('.choice').length").as_u64() > Some(0)
+    );
     assert_eq!(browser.console_messages(), [""; 0]);
 }
 
@@ -242,7 +248,10 @@ fn the_page_fits_a_phone_and_a_wide_screen_in_light_and_dark() {
     let (lab, browser) = (Lab::start(), Browser::start());
     let states = [
         ("entry", "algorithm=maekawa&nodes=4&requests=1&steps=a0.a3.m0-1.m3-1.m0-2.m3-2"),
-        ("broken", "algorithm=lamport&mutant=no-tie-break&nodes=2&requests=1&steps=a0.a1.m0-1.m1-0.m1-0.m0-1"),
+        (
+            "broken",
+            "algorithm=lamport&mutant=no-tie-break&nodes=2&requests=1&steps=a0.a1.m0-1.m1-0.m1-0.m0-1",
+        ),
     ];
     for (width, dark) in [(400, false), (400, true), (1400, false), (1400, true)] {
         browser.resize(width, 1000);
@@ -307,7 +316,8 @@ fn a_site_that_leads_to_this_machine_and_a_page_of_a_site_are_turned_away() {
     assert!(host("localhost").starts_with("HTTP/1.1 200"));
     assert!(lab.say(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400"));
     let body = json!({ "link": "algorithm=lamport" }).to_string();
-    let site = question_at("/state", &body).replace("\r\n\r\n", "\r\nSec-Fetch-Site: cross-site\r\n\r\n");
+    let site =
+        question_at("/state", &body).replace("\r\n\r\n", "\r\nSec-Fetch-Site: cross-site\r\n\r\n");
     assert!(lab.say(site.as_bytes()).starts_with("HTTP/1.1 403"));
     let plain = question_at("/state", &body).replace("application/json", "text/plain");
     assert!(lab.say(plain.as_bytes()).starts_with("HTTP/1.1 415"));
@@ -322,7 +332,10 @@ fn hostile_requests_are_answered_in_few_words_and_the_lab_goes_on() {
     let lab = Lab::start();
     let huge = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(100_000));
     let said = lab.say(huge.as_bytes());
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 414") || said.starts_with("HTTP/1.1 431"), "{said}");
+    assert!(
+        said.is_empty() || said.starts_with("HTTP/1.1 414") || said.starts_with("HTTP/1.1 431"),
+        "{said}"
+    );
     let long = question_at("/state", &"x".repeat(200_000));
     assert!(lab.say(long.as_bytes()).starts_with("HTTP/1.1 413"));
     for (link, text) in [
@@ -337,7 +350,8 @@ fn hostile_requests_are_answered_in_few_words_and_the_lab_goes_on() {
         assert!(answer.to_string().len() < 400, "{answer}");
     }
     let steps = "a0.".repeat(2_001);
-    let (_, answer) = lab.ask("/state", &json!({ "link": format!("algorithm=lamport&steps={steps}") }));
+    let (_, answer) =
+        lab.ask("/state", &json!({ "link": format!("algorithm=lamport&steps={steps}") }));
     assert!(answer["error"].as_str().unwrap().contains("2000 steps"));
     for bytes in ["", "\0\0\0", "GET\r\n\r\n", "POST /state HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
         lab.say(bytes.as_bytes());

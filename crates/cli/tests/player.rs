@@ -203,7 +203,10 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
         browser.open(&folder.path("run.html"));
         assert_eq!(browser.run_script(STEP), 0);
         assert_eq!(browser.run_script("return document.querySelectorAll('.spot').length"), 6);
-        assert_eq!(browser.run_script("return document.querySelectorAll('.spot .token').length"), 1);
+        assert_eq!(
+            browser.run_script("return document.querySelectorAll('.spot .token').length"),
+            1
+        );
         browser.press("n");
         let said = browser.run_script("return document.getElementById('step').innerText");
         assert!(said.as_str().unwrap().contains("enters at"), "{said}");
@@ -211,11 +214,13 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
         browser.press(keys::RIGHT);
         assert_eq!(browser.run_script(STEP), 1);
         assert!(
-            browser.run_script("return document.querySelectorAll('.contact').length").as_u64() > Some(0)
+            browser.run_script("return document.querySelectorAll('.contact').length").as_u64()
+                > Some(0)
         );
         browser.press("j");
         assert!(
-            browser.run_script("return document.querySelectorAll('.hop').length").as_u64() > Some(0)
+            browser.run_script("return document.querySelectorAll('.hop').length").as_u64()
+                > Some(0)
         );
         browser.press(" ");
         browser.wait_for("it plays", "return Number(document.body.dataset.step) > 2");
@@ -224,7 +229,8 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
         assert_eq!(browser.console_messages(), [""; 0]);
         if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-            browser.screenshot(&std::path::Path::new(&folder).join(format!("contacts-{width}.png")));
+            browser
+                .screenshot(&std::path::Path::new(&folder).join(format!("contacts-{width}.png")));
         }
     }
 }

@@ -117,11 +117,7 @@ fn group(spec: &Spec, options: &Options) -> Value {
 }
 
 /// What can still happen after the steps of a link; `stop` ends it early.
-pub fn explore(
-    link: &Link,
-    question: &Question,
-    stop: Arc<AtomicBool>,
-) -> Result<Value, Refusal> {
+pub fn explore(link: &Link, question: &Question, stop: Arc<AtomicBool>) -> Result<Value, Refusal> {
     let (spec, options) = link.group()?;
     let seconds = question.seconds.unwrap_or(DEFAULT_SECONDS).clamp(1, MOST_SECONDS);
     let effort = Effort {
@@ -228,7 +224,10 @@ mod tests {
         let later = explored("algorithm=ricart-agrawala&nodes=2&steps=a0.m0-1", 10_000);
         assert!(later["states"].as_u64() < whole["states"].as_u64());
         assert_eq!(later["entries"][0], json!(["m1-0"]));
-        assert_eq!(explored("algorithm=ricart-agrawala&nodes=2", 100)["bound"], "more than 100 states can follow");
+        assert_eq!(
+            explored("algorithm=ricart-agrawala&nodes=2", 100)["bound"],
+            "more than 100 states can follow"
+        );
     }
 
     #[test]

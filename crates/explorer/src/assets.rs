@@ -52,7 +52,10 @@ mod tests {
     fn nothing_is_written_into_the_page_that_its_policy_forbids() {
         let (_, page) = asset("/").unwrap();
         assert!(!page.contains("<style") && !page.contains(" style=") && !page.contains(" on"));
-        assert_eq!(page.matches("<script").count(), page.matches("<script type=\"module\" src=").count());
+        assert_eq!(
+            page.matches("<script").count(),
+            page.matches("<script type=\"module\" src=").count()
+        );
     }
 
     #[test]

@@ -108,9 +108,9 @@ async fn serve_one(lab: Arc<Lab>, stream: TcpStream, from: SocketAddr) {
         let lab = Arc::clone(&lab);
         async move {
             let is_head = request.method() == Method::HEAD;
-            let answer = answer(&lab, request, from).await.unwrap_or_else(|(status, what)| {
-                say(status, &json!({ "error": what }))
-            });
+            let answer = answer(&lab, request, from)
+                .await
+                .unwrap_or_else(|(status, what)| say(status, &json!({ "error": what })));
             let (head, body) = answer.into_parts();
             let body = if is_head { Full::default() } else { body };
             Ok::<_, Infallible>(Response::from_parts(head, body))
@@ -172,9 +172,8 @@ async fn read(request: Request<Incoming>) -> Result<Question, Denied> {
         let what = format!("the question is cut, or longer than {LONGEST_QUESTION} bytes");
         (StatusCode::PAYLOAD_TOO_LARGE, what)
     })?;
-    serde_json::from_slice(&body.to_bytes()).map_err(|error| {
-        (StatusCode::BAD_REQUEST, format!("this is no question: {error}"))
-    })
+    serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no question: {error}")))
 }
 
 fn refused(refusal: impl ToString) -> Denied {

@@ -144,7 +144,8 @@ mod tests {
 
     fn run(window: Window) -> Contacts {
         let names = ["a", "b"].map(str::to_string).to_vec();
-        Contacts::new("ring".into(), "helary", ["**Idea.** One."].into_iter(), names, window).unwrap()
+        Contacts::new("ring".into(), "helary", ["**Idea.** One."].into_iter(), names, window)
+            .unwrap()
     }
 
     fn label(phase: &'static str) -> Label {

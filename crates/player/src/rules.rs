@@ -50,9 +50,9 @@ fn indent(line: &str) -> usize {
 fn function(lines: &[&str], name: &str) -> Option<String> {
     let begins = |line: &&str| {
         let line = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
-        line.strip_prefix("fn ").and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| {
-            rest.starts_with('(') || rest.starts_with('<')
-        })
+        line.strip_prefix("fn ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('(') || rest.starts_with('<'))
     };
     let first = lines.iter().position(begins)?;
     let end = format!("{}}}", " ".repeat(indent(lines[first])));
@@ -103,7 +103,9 @@ fn meaning(lines: &[&str], kind: &str) -> Option<String> {
     let declared = &lines[first..last];
     let is_kind = |line: &&str| {
         let name = line.strip_prefix("    ").unwrap_or_default();
-        name.split(|it: char| !it.is_alphanumeric()).next().is_some_and(|it| plain(it) == plain(kind))
+        name.split(|it: char| !it.is_alphanumeric())
+            .next()
+            .is_some_and(|it| plain(it) == plain(kind))
     };
     let at = declared.iter().position(is_kind)?;
     let mut words: Vec<&str> = declared[..at].iter().rev().map_while(comment).collect();
@@ -133,7 +135,8 @@ mod tests {
         for entry in ENTRIES {
             let kinds = Spec::new(entry.name, 3).visit(Kinds).unwrap();
             let rules = rules(entry.file, kinds);
-            let of = |input: &str| rules.get(input).unwrap_or_else(|| panic!("{}: {input}", entry.name));
+            let of =
+                |input: &str| rules.get(input).unwrap_or_else(|| panic!("{}: {input}", entry.name));
             assert!(of("request").code.contains("fn on_request("), "{}", entry.name);
             assert!(of("release").code.contains("fn on_release("), "{}", entry.name);
             for kind in kinds {
@@ -149,7 +152,8 @@ mod tests {
         let (mut all, mut called, mut meant) = (0, 0, 0);
         for entry in ENTRIES {
             let kinds = Spec::new(entry.name, 3).visit(Kinds).unwrap();
-            for (_, rule) in rules(entry.file, kinds).iter().filter(|(kind, _)| kind.contains(' ')) {
+            for (_, rule) in rules(entry.file, kinds).iter().filter(|(kind, _)| kind.contains(' '))
+            {
                 all += 1;
                 called += usize::from(rule.code.matches("fn ").count() > 1);
                 meant += usize::from(rule.says.is_some());

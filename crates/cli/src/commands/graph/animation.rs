@@ -49,10 +49,8 @@ impl Flags {
     /// Fails at once if the place cannot be written to.
     pub(super) fn create(&self) -> Result<Option<Animation>, Failure> {
         let Some(path) = &self.html else { return Ok(None) };
-        let window = Window {
-            from: self.html_from.unwrap_or(0),
-            to: self.html_to.unwrap_or(u64::MAX),
-        };
+        let window =
+            Window { from: self.html_from.unwrap_or(0), to: self.html_to.unwrap_or(u64::MAX) };
         Ok(Some(Animation { file: PendingFile::create(path)?, window }))
     }
 }
