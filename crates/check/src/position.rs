@@ -232,13 +232,15 @@ mod tests {
     #[test]
     fn messages_that_can_overtake_each_other_have_different_names() {
         let spec = Spec::new("ricart-agrawala", 2);
-        // Node 0 enters with the reply of 1, leaves and asks again, before 1 hears of it.
-        let position = at(&spec, "a1.a0.m0-1.m1-0.m0-1.l1.m1-0.l0.a0");
-        assert_eq!(position.taken, 9);
-        assert_eq!(names(&position), ["a1", "m0-1"]);
-        let spec = Spec::new("carvalho-roucairol", 2);
-        let overtaking = at(&spec, "a1");
-        assert!(!names(&overtaking).is_empty());
+        // Node 1 has sent its request and then its reply to that of node 0.
+        let overtaking = at(&spec, "a1.a0.m0-1");
+        assert_eq!(names(&overtaking), ["m1-0", "m1-0-2"]);
+        assert!(overtaking.possible[1].words.starts_with("reply"), "{overtaking:?}");
+        let entered = at(&spec, "a1.a0.m0-1.m1-0-2");
+        assert_eq!(names(&entered), ["l0", "m1-0"]);
+        let options = Options { network: crate::Network::Fifo, ..Options::of(&spec).unwrap() };
+        let steps = ["a1", "a0", "m0-1"].map(|it| it.parse().unwrap());
+        assert_eq!(names(&position(&spec, &options, &steps).unwrap()), ["m1-0"]);
     }
 
     #[test]
