@@ -28,6 +28,9 @@
 //! of each: what stands between a client and an algorithm, which alone knows one requester per node.
 //! [`views`] explores groups of them that change: with leases, a registry, and a member that fails.
 //!
+//! [`position`] is a run whose steps somebody chooses one by one, and [`outlook`](outlook()) says what can
+//! still happen from there.
+//!
 //! # Decisions
 //!
 //! **A model of its own.** [`GroupModel`] implements [`stateright::Model`] directly, not through
@@ -74,6 +77,8 @@
 //! speaks of a whole group, so it is not looked at once somebody has crashed; the token may be lost
 //! then, but not doubled.
 
+#[cfg(feature = "catalogue")]
+mod choice;
 mod claims;
 mod counterexample;
 mod explore;
@@ -83,16 +88,30 @@ mod jobs;
 mod memory;
 mod model;
 mod network;
+#[cfg(feature = "catalogue")]
+mod outlook;
+#[cfg(feature = "catalogue")]
+mod position;
 mod property;
 mod search;
 #[cfg(feature = "catalogue")]
+mod survey;
+#[cfg(feature = "catalogue")]
 pub mod views;
+#[cfg(feature = "catalogue")]
+mod walk;
 mod world;
 
+#[cfg(feature = "catalogue")]
+pub use choice::{Choice, ChoiceError, What};
 pub use claims::Claims;
 #[cfg(feature = "catalogue")]
 pub use explore::check;
 pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check_group};
 pub use model::{GroupModel, Move};
 pub use network::Network;
+#[cfg(feature = "catalogue")]
+pub use outlook::{Bound, Breach, Effort, Outlook, outlook};
+#[cfg(feature = "catalogue")]
+pub use position::{Breaks, OnTheWay, Position, Possible, position};
 pub use world::{Action, Application, Fault, Suspicion, Taken, World};

@@ -73,6 +73,7 @@ enum Command {
     Replay(commands::replay::Arguments),
     Experiment(commands::experiment::Arguments),
     Graph(commands::graph::Arguments),
+    Lab(commands::lab::Arguments),
     Algorithms(commands::algorithms::Arguments),
     NewAlgorithm(commands::new_algorithm::Arguments),
     Classroom(commands::classroom::Arguments),
@@ -123,7 +124,11 @@ fn main() -> ExitCode {
     // The others take signals themselves: a daemon to stop, a lock to pass them on.
     if !matches!(
         command,
-        Command::Node(_) | Command::Lock(_) | Command::Top(_) | Command::Guardian(_)
+        Command::Node(_)
+            | Command::Lock(_)
+            | Command::Top(_)
+            | Command::Guardian(_)
+            | Command::Lab(_)
     ) {
         interrupt::install(command.computes());
     }
@@ -155,6 +160,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => arguments.run(),
         Command::Experiment(arguments) => arguments.run(),
         Command::Graph(arguments) => arguments.run(),
+        Command::Lab(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
         Command::NewAlgorithm(arguments) => arguments.run(),
         Command::Classroom(arguments) => arguments.run(),
