@@ -81,6 +81,8 @@ impl Session {
         });
         let outputs = home.join("outputs");
         std::fs::create_dir_all(&outputs).unwrap();
+        // At a terminal curl shows no meter beside what it prints.
+        std::fs::write(home.join(".curlrc"), "no-progress-meter\n").unwrap();
         Session { shell, input, done, outputs, commands: 0, _turn: turn }
     }
 
