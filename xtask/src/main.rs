@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod claims;
+mod docs;
 mod fuzz;
 mod package;
 mod packages;
@@ -31,6 +32,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Writes the pages of the algorithms, checks every link, and makes the manual as a book
+    Docs(docs::Options),
     /// Runs the benchmarks and prints a table of the figures with their goals
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
@@ -85,6 +88,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
+        Chore::Docs(options) => docs::all(&options)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
         Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
         Chore::Soak(options) => soak::all(&options)?,

@@ -42,6 +42,7 @@ pub(crate) fn all() -> Result<()> {
     crate::package::trial(&shell::built("debug/catraca"))?;
     chaos()?;
     crate::claims::write(true)?;
+    crate::docs::check()?;
     println!("all tests passed");
     Ok(())
 }
