@@ -1,0 +1,13 @@
+//! Every command and code block of the documents, run as printed, against real parts.
+//!
+//! A document is read from top to bottom in one shell, in an empty folder, as by somebody who follows it:
+//! what one block makes the next one finds. What a session shows below a command is what the command
+//! has to say. How blocks are told what they are is at the top of `block.rs`; a block of which
+//! nobody can say what it is fails the test of its document.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+
+mod block;
+mod compare;
+mod document;
+mod followed;
+mod session;

@@ -1,0 +1,3 @@
+#!/bin/bash
+# What one machine does each night.
+echo "nightly work on $MACHINE" >>nightly.log
