@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod claims;
+mod dependencies;
 mod docs;
 mod fuzz;
 mod package;
@@ -48,6 +49,9 @@ enum Chore {
         /// Measures only what the hook of a repository costs a push
         #[arg(long)]
         git: bool,
+        /// Builds the program anew and prints the ten crates that take longest
+        #[arg(long)]
+        build: bool,
     },
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak(soak::Options),
@@ -90,7 +94,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Claims { check } => claims::write(check)?,
         Chore::Docs(options) => docs::all(&options)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
-        Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
+        Chore::Bench { build: true, .. } => bench::build()?,
+        Chore::Bench { table, graphs, git, .. } => bench::all(table, graphs, git)?,
         Chore::Soak(options) => soak::all(&options)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,

@@ -56,7 +56,7 @@ fn mdbook() -> Result<PathBuf> {
          one core"
     );
     let folder = shell::built("tools");
-    // Unoptimised it is made in half of the time, and quick enough. What serves and watches is left out.
+    // Hardly optimised it is quick enough, and compiled sooner. What serves and watches is left out.
     let command = format!(
         "cargo install mdbook --version {MDBOOK} --locked --no-default-features --features search --debug \
          --root {}",
