@@ -66,8 +66,16 @@ impl Metadata {
     pub(crate) fn read() -> Result<Self> {
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        cargo.args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform"]);
-        let output = cargo.arg(&target).current_dir(shell::root()).output().context("cargo is not there")?;
+        cargo.args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+        ]);
+        let output =
+            cargo.arg(&target).current_dir(shell::root()).output().context("cargo is not there")?;
         if !output.status.success() {
             bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
         }
@@ -81,7 +89,8 @@ impl Metadata {
     /// Everything that is compiled into the crate `name` of this workspace, itself among it, by id; for each
     /// the ids of what it is made of. What only tests need is not among it.
     pub(crate) fn made_of(&self, name: &str) -> BTreeMap<&str, BTreeSet<&str>> {
-        let root = self.packages.iter().find(|package| package.name == name && self.is_own(package));
+        let root =
+            self.packages.iter().find(|package| package.name == name && self.is_own(package));
         let mut open: Vec<&str> = root.map(|package| package.id.as_str()).into_iter().collect();
         let mut found = BTreeMap::new();
         while let Some(id) = open.pop() {
@@ -89,8 +98,9 @@ impl Metadata {
                 continue;
             }
             let nodes = self.resolve.nodes.iter().filter(|node| node.id == id);
-            let is_used =
-                |edge: &&Edge| edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"));
+            let is_used = |edge: &&Edge| {
+                edge.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"))
+            };
             let edges = nodes.flat_map(|node| node.deps.iter()).filter(is_used);
             let needed: BTreeSet<&str> = edges.map(|edge| edge.pkg.as_str()).collect();
             open.extend(&needed);
@@ -108,7 +118,10 @@ impl Metadata {
 pub(crate) fn check() -> Result<()> {
     let broken = rules::broken(&Metadata::read()?)?;
     if !broken.is_empty() {
-        bail!("this may not be a part of the project, or deny.toml is not right:\n{}", broken.join("\n"));
+        bail!(
+            "this may not be a part of the project, or deny.toml is not right:\n{}",
+            broken.join("\n")
+        );
     }
     Ok(())
 }

@@ -54,7 +54,9 @@ fn dependencies() -> Result<()> {
     if succeeds("cargo deny --version") {
         run("cargo deny --offline check licenses bans sources")?;
     }
-    run("cargo package --workspace --exclude xtask --exclude rust-service --no-verify --offline --allow-dirty --quiet")
+    run(
+        "cargo package --workspace --exclude xtask --exclude rust-service --no-verify --offline --allow-dirty --quiet",
+    )
 }
 
 /// Real nodes and clients under faults, for half a minute, always in the same way.

@@ -26,16 +26,20 @@ struct Unit {
 pub(super) fn measure() -> Result<()> {
     let folder = shell::built("timed");
     if folder.exists() {
-        std::fs::remove_dir_all(&folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+        std::fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot empty {}", folder.display()))?;
     }
     // What is downloaded does not count.
     shell::run("cargo fetch --locked")?;
     let begin = Instant::now();
     let target = folder.display();
-    shell::run(&format!("cargo build --release --locked --timings --package catraca --target-dir {target}"))?;
+    shell::run(&format!(
+        "cargo build --release --locked --timings --package catraca --target-dir {target}"
+    ))?;
     let took = begin.elapsed().as_secs_f64();
     let report = folder.join("cargo-timings/cargo-timing.html");
-    let page = std::fs::read_to_string(&report).with_context(|| format!("cannot read {}", report.display()))?;
+    let page = std::fs::read_to_string(&report)
+        .with_context(|| format!("cannot read {}", report.display()))?;
     print!("{}", table(&units(&page)?, took));
     println!("\n{}", report.display());
     Ok(())
@@ -65,7 +69,8 @@ fn table(units: &[Unit], took: f64) -> String {
         crates.len()
     );
     for ((name, version), seconds) in crates.iter().take(TOLD) {
-        text += &format!("| {name} {version} | {seconds:.1} | {:.0} % |\n", seconds / whole * 100.0);
+        text +=
+            &format!("| {name} {version} | {seconds:.1} | {:.0} % |\n", seconds / whole * 100.0);
     }
     text
 }
@@ -76,10 +81,13 @@ mod tests {
 
     #[test]
     fn the_steps_of_a_crate_are_added_and_the_longest_are_told() {
-        let unit = |name: &str, duration: f64| format!(
-            r#"{{"i": 0, "name": "{name}", "version": "1.0.0", "duration": {duration}, "sections": null}}"#
-        );
-        let all: Vec<String> = (0..12).map(|at| unit(&format!("c{at:02}"), f64::from(at))).collect();
+        let unit = |name: &str, duration: f64| {
+            format!(
+                r#"{{"i": 0, "name": "{name}", "version": "1.0.0", "duration": {duration}, "sections": null}}"#
+            )
+        };
+        let all: Vec<String> =
+            (0..12).map(|at| unit(&format!("c{at:02}"), f64::from(at))).collect();
         let page = format!(
             "<script>\nconst UNIT_DATA = [{}, {}];\nconst CONCURRENCY_DATA = [];\n",
             all.join(","),
@@ -87,7 +95,9 @@ mod tests {
         );
         let text = table(&units(&page).unwrap(), 50.4);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("50 s on ") && lines[0].ends_with("all 12 crates together 97 s"));
+        assert!(
+            lines[0].starts_with("50 s on ") && lines[0].ends_with("all 12 crates together 97 s")
+        );
         assert_eq!(lines[4], "| c03 1.0.0 | 34.0 | 35 % |");
         assert_eq!(lines[5], "| c11 1.0.0 | 11.0 | 11 % |");
         assert_eq!(lines.len(), 4 + TOLD);

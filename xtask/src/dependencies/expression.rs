@@ -122,7 +122,9 @@ mod tests {
     fn of_several_licences_one_is_enough_or_all_are_needed() {
         let allowed = BTreeSet::from(["MIT".to_string(), "ISC".to_string()]);
         let is_met = |text: &str| Expression::parse(text).unwrap().is_met_by(&allowed);
-        assert!(is_met("GPL-3.0-only OR MIT") && is_met("MIT AND ISC") && is_met("(X OR MIT) AND ISC"));
+        assert!(
+            is_met("GPL-3.0-only OR MIT") && is_met("MIT AND ISC") && is_met("(X OR MIT) AND ISC")
+        );
         assert!(!is_met("GPL-3.0-only") && !is_met("MIT AND X") && !is_met("MIT WITH X"));
     }
 }

@@ -31,7 +31,8 @@ struct Wanted {
 
 /// The crates of this workspace that are published.
 fn published(metadata: &Metadata) -> impl Iterator<Item = &Package> {
-    let is_published = |package: &&Package| metadata.is_own(package) && package.shown.publish.is_none();
+    let is_published =
+        |package: &&Package| metadata.is_own(package) && package.shown.publish.is_none();
     metadata.packages.iter().filter(is_published)
 }
 
@@ -47,15 +48,24 @@ fn every_crate_that_is_published_says_what_a_registry_shows() {
         assert_eq!(package.license.as_deref(), Some("MIT OR Apache-2.0"), "{name}");
         assert!(package.description.as_ref().is_some_and(|text| text.len() > 20), "{name}");
         assert!(package.shown.readme.is_some() && package.shown.rust_version.is_some(), "{name}");
-        assert!((3..=5).contains(&package.shown.keywords.len()), "{name}: {:?}", package.shown.keywords);
+        assert!(
+            (3..=5).contains(&package.shown.keywords.len()),
+            "{name}: {:?}",
+            package.shown.keywords
+        );
         let is_keyword = |word: &String| {
             word.len() <= 20 && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
         };
-        assert!(package.shown.keywords.iter().all(is_keyword), "{name}: {:?}", package.shown.keywords);
+        assert!(
+            package.shown.keywords.iter().all(is_keyword),
+            "{name}: {:?}",
+            package.shown.keywords
+        );
         assert!(!package.shown.categories.is_empty(), "{name}");
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             let own = package.shown.manifest_path.with_file_name(licence);
-            let (own, ours) = (std::fs::read(own).unwrap(), std::fs::read(root.join(licence)).unwrap());
+            let (own, ours) =
+                (std::fs::read(own).unwrap(), std::fs::read(root.join(licence)).unwrap());
             assert!(own == ours, "{name} has another {licence}");
         }
     }

@@ -10,7 +10,8 @@ use crate::shell;
 
 /// What is not as deny.toml says, a line each.
 pub(super) fn broken(metadata: &Metadata) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(shell::root().join("deny.toml")).context("deny.toml is not there")?;
+    let text = std::fs::read_to_string(shell::root().join("deny.toml"))
+        .context("deny.toml is not there")?;
     Ok(Rules::parse(&text)?.broken_by(&metadata.packages))
 }
 
@@ -97,12 +98,16 @@ impl Rules {
                 broken.push(format!("{}: deny.toml lists it without a reason", double.name));
             }
             if !versions.get(name).is_some_and(|all| all.len() > 1 && all.contains(version)) {
-                broken.push(format!("{}: is no double any more; take it from deny.toml", double.name));
+                broken.push(format!(
+                    "{}: is no double any more; take it from deny.toml",
+                    double.name
+                ));
             }
         }
         for (name, versions) in &versions {
             let known = listed.get(name);
-            let unlisted = |version: &&&str| !known.is_some_and(|listed| listed.contains(**version));
+            let unlisted =
+                |version: &&&str| !known.is_some_and(|listed| listed.contains(**version));
             if versions.iter().filter(unlisted).count() > 1 {
                 let versions: Vec<&str> = versions.iter().copied().collect();
                 broken.push(format!(

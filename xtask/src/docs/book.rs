@@ -34,7 +34,10 @@ pub(super) fn build(root: &Path, out: &Path) -> Result<()> {
         .status();
     let status = status.with_context(|| format!("{} could not be started", mdbook.display()))?;
     if !status.success() {
-        bail!("mdBook could not make the manual ({status}); what it was given is in {}", staged.display());
+        bail!(
+            "mdBook could not make the manual ({status}); what it was given is in {}",
+            staged.display()
+        );
     }
     println!("the manual: {}", out.join("index.html").display());
     Ok(())
@@ -81,7 +84,8 @@ fn said(program: &str) -> Option<String> {
 /// Puts everything that mdBook is given into `folder`, which is made anew.
 fn stage(root: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {
-        std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        std::fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let source = folder.join("src");
     let summary = read(root, Path::new(SUMMARY))?;
@@ -110,7 +114,13 @@ fn staged_summary(summary: &str) -> String {
 }
 
 /// A page as the book has it; what it refers to is copied to `source`.
-fn staged_page(root: &Path, page: &Path, text: &str, pages: &[PathBuf], source: &Path) -> Result<String> {
+fn staged_page(
+    root: &Path,
+    page: &Path,
+    text: &str,
+    pages: &[PathBuf],
+    source: &Path,
+) -> Result<String> {
     let mut staged = text.to_string();
     for link in links(text).into_iter().rev().filter(|link| !is_elsewhere(&link.target)) {
         let (path, _) = meant(page, &link.target);
@@ -136,7 +146,8 @@ fn words<'a>(text: &'a str, link: &Link) -> &'a str {
 }
 
 fn read(root: &Path, path: &Path) -> Result<String> {
-    std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {}", path.display()))
+    std::fs::read_to_string(root.join(path))
+        .with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -158,22 +169,32 @@ mod tests {
     fn the_book_is_given_a_copy_in_which_every_link_leads_somewhere() {
         let (root, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let put = |name: &str, text: &str| write(&root.path().join(name), text).unwrap();
-        put("README.md", "# A\n[b](docs/B.md#x) [e](examples/) [f](experiments) [s](x.sh) [w](https://e.org)\n");
+        put(
+            "README.md",
+            "# A\n[b](docs/B.md#x) [e](examples/) [f](experiments) [s](x.sh) [w](https://e.org)\n",
+        );
         put("docs/B.md", "# B\n[a](../README.md)\n");
         put("examples/README.md", "# E\n");
         put("experiments/one.toml", "");
         put("x.sh", "true\n");
-        put(SUMMARY, "# Summary\n\n[A](../README.md)\n\n- [B](B.md)\n- [E](../examples/README.md)\n");
+        put(
+            SUMMARY,
+            "# Summary\n\n[A](../README.md)\n\n- [B](B.md)\n- [E](../examples/README.md)\n",
+        );
         put(SETTINGS, "[book]\n");
         put(BESIDE[0], "");
         let staged = folder.path().join("docs");
         stage(root.path(), &staged).unwrap();
         let text = |name: &str| std::fs::read_to_string(staged.join(name)).unwrap();
-        let summary = "# Summary\n\n[A](README.md)\n\n- [B](docs/B.md)\n- [E](examples/README.md)\n";
+        let summary =
+            "# Summary\n\n[A](README.md)\n\n- [B](docs/B.md)\n- [E](examples/README.md)\n";
         assert_eq!(text("src/SUMMARY.md"), summary);
         let page = "# A\n[b](docs/B.md#x) [e](examples/README.md) f [s](x.sh) [w](https://e.org)\n";
         assert_eq!(text("src/README.md"), page);
-        assert_eq!((text("src/x.sh"), text("book.toml")), ("true\n".to_string(), "[book]\n".to_string()));
+        assert_eq!(
+            (text("src/x.sh"), text("book.toml")),
+            ("true\n".to_string(), "[book]\n".to_string())
+        );
         // What an earlier book had does not stay.
         put(SUMMARY, "[A](../README.md)\n");
         stage(root.path(), &staged).unwrap();

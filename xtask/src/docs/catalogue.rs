@@ -15,7 +15,8 @@ use super::measured;
 pub(super) const FOLDER: &str = "docs/algorithms";
 
 /// What stands at the end of every page.
-const WRITTEN: &str = "\nWritten by `cargo xtask docs` from the algorithm's file and from runs; do not edit.\n";
+const WRITTEN: &str =
+    "\nWritten by `cargo xtask docs` from the algorithm's file and from runs; do not edit.\n";
 
 /// What stands before the exercises.
 const EXERCISES: &str = "\
@@ -61,7 +62,10 @@ number of nodes, T the mean message delay.
     .to_string();
     for entry in ENTRIES {
         let Entry { name, title, family, channels, messages, delay, .. } = entry;
-        writeln!(text, "| [{name}]({name}.md) | {title} | {family} | {channels} | {messages} | {delay} |")?;
+        writeln!(
+            text,
+            "| [{name}]({name}.md) | {title} | {family} | {channels} | {messages} | {delay} |"
+        )?;
     }
     text.push_str(
         "\nOn [evolving graphs](../GRAPHS.md) nodes that meet share labels instead of sending messages:\n\n\
@@ -91,12 +95,7 @@ fn page(entry: &Entry, command: &str, figures: &str) -> Result<String> {
         text,
         "\n| | |\n|---|---|\n| kind | {} |\n| channels | {} |\n| messages per entry | {} |\n| delay | {} |\n\
          | fence | {} |\n| parameters | {parameters} |\n| most nodes | {} |\n",
-        entry.family,
-        entry.channels,
-        entry.messages,
-        entry.delay,
-        entry.fence,
-        entry.max_nodes,
+        entry.family, entry.channels, entry.messages, entry.delay, entry.fence, entry.max_nodes,
     )?;
     write!(
         text,
@@ -119,7 +118,9 @@ fn page(entry: &Entry, command: &str, figures: &str) -> Result<String> {
                 let group = format!("--nodes {nodes} --requests {requests}{setting}");
                 format!("catraca check {name} {group} --mutant {}", mutant.name)
             }
-            Caught::Simulated { .. } => Scenario::catching(name, &mutant).unwrap_or_default().command(),
+            Caught::Simulated { .. } => {
+                Scenario::catching(name, &mutant).unwrap_or_default().command()
+            }
         };
         exercise(&mut text, mutant.name, mutant.breaks, &command, mutant.caught.property())?;
     }
@@ -158,8 +159,18 @@ fn evolving_page(entry: &relabelling::Entry, commands: &[String; 2]) -> Result<S
     Ok(text)
 }
 
-fn exercise(text: &mut String, name: &str, breaks: &str, command: &str, property: &str) -> Result<()> {
-    write!(text, "\n### {name}\n\n{}.\n\n```\n$ {command}     # exit code 3\n```\n", sentence(breaks))?;
+fn exercise(
+    text: &mut String,
+    name: &str,
+    breaks: &str,
+    command: &str,
+    property: &str,
+) -> Result<()> {
+    write!(
+        text,
+        "\n### {name}\n\n{}.\n\n```\n$ {command}     # exit code 3\n```\n",
+        sentence(breaks)
+    )?;
     answer(text, property)
 }
 
@@ -207,9 +218,11 @@ mod tests {
     #[test]
     fn the_header_of_every_algorithm_has_its_five_parts() {
         let headers = ENTRIES.iter().map(|entry| (entry.name, header(entry.header())));
-        let evolving = relabelling::ENTRIES.iter().map(|entry| (entry.name, header(entry.header())));
+        let evolving =
+            relabelling::ENTRIES.iter().map(|entry| (entry.name, header(entry.header())));
         for (name, text) in headers.chain(evolving) {
-            let parts: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+            let parts: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
             let expected =
                 ["Idea", "Source", "What it assumes", "Cost", "Where it departs from the paper"];
             assert_eq!(parts, expected, "{name}");
@@ -220,7 +233,12 @@ mod tests {
     fn a_page_has_the_picture_the_figures_and_an_exercise_for_each_mutant() {
         let entry = registry::entry("raymond").unwrap();
         let text = page(entry, "catraca sim --algorithm raymond", "| the figures |").unwrap();
-        for part in ["# raymond\n", "](raymond.svg)", "| the figures |", "$ catraca sim --algorithm raymond\n"] {
+        for part in [
+            "# raymond\n",
+            "](raymond.svg)",
+            "| the figures |",
+            "$ catraca sim --algorithm raymond\n",
+        ] {
             assert!(text.contains(part), "{part}");
         }
         for mutant in registry::mutants("raymond") {
@@ -232,7 +250,8 @@ mod tests {
     fn a_picture_shows_the_run_of_the_command_beside_it() {
         let (svg, command) = measured::picture("raymond").unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("request"), "{svg:.200}");
-        let expected = "catraca sim --algorithm raymond --nodes 4 --delay uniform:0.5..1.5 --rounds 1";
+        let expected =
+            "catraca sim --algorithm raymond --nodes 4 --delay uniform:0.5..1.5 --rounds 1";
         let words = |text: &str| -> Vec<String> { text.split(" --").map(str::to_string).collect() };
         assert!(words(expected).iter().all(|word| words(&command).contains(word)), "{command}");
     }

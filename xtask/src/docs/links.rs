@@ -38,7 +38,9 @@ pub(super) fn links(text: &str) -> Vec<Link> {
             found.push(link(text, place, whole));
             // What is between the parentheses is no text; a picture within a link ends before it.
             at += 2 + length;
-        } else if let Some(word) = ["href=\"", "src=\""].iter().find(|word| rest.starts_with(**word)) {
+        } else if let Some(word) =
+            ["href=\"", "src=\""].iter().find(|word| rest.starts_with(**word))
+        {
             let begin = at + word.len();
             let length = text[begin..].find('"').unwrap_or(0);
             found.push(link(text, begin..begin + length, begin..begin + length));
@@ -148,7 +150,8 @@ fn anchor(heading: &str) -> String {
 pub(super) fn problems(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
     let mut known: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
     let read = |file: &Path| {
-        std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {}", file.display()))
+        std::fs::read_to_string(root.join(file))
+            .with_context(|| format!("cannot read {}", file.display()))
     };
     let mut problems = Vec::new();
     for file in files {
@@ -192,7 +195,8 @@ mod tests {
 lines](https://e.org/)
 `a quote without an end, [four](d.md)
 ";
-        let expected = ["a.md", "b.svg", "p.png", "page.md#here", "q.png", "https://e.org/", "d.md"];
+        let expected =
+            ["a.md", "b.svg", "p.png", "page.md#here", "q.png", "https://e.org/", "d.md"];
         assert_eq!(targets(text), expected);
         assert_eq!(links(text)[2].line, 5);
         let all: Vec<&str> = links(text).iter().map(|link| &text[link.whole.clone()]).collect();
@@ -223,7 +227,8 @@ lines](https://e.org/)
     #[test]
     fn a_link_to_nothing_and_an_anchor_without_a_heading_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("a.md", "# A\n[b](b.md#b) [b](b.md#c)\n[c](c.md) [a](#a) [](/etc/passwd) [f](.)\n");
         write("b.md", "## B\n");
         let files = ["a.md", "b.md"].map(PathBuf::from);

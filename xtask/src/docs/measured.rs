@@ -54,7 +54,8 @@ pub(super) fn table(algorithm: &str) -> Result<String> {
 
 /// What is said of the run that the picture of an algorithm shows, besides its name.
 fn pictured(algorithm: &str) -> Vec<(&'static str, &'static str)> {
-    let mut said = vec![("nodes", "4"), ("workload.rounds", "1"), ("network.delay", "uniform:0.5..1.5")];
+    let mut said =
+        vec![("nodes", "4"), ("workload.rounds", "1"), ("network.delay", "uniform:0.5..1.5")];
     match algorithm {
         "bertier" => said[0] = ("clusters", "2x2"),
         "bouabdallah-laforest" => said.extend([("resources", "3"), ("workload.claim", "1..2")]),
@@ -94,7 +95,9 @@ pub(super) fn strip_of(algorithm: &str) -> Result<(String, [String; 2])> {
     let picture = strip(&format!("{algorithm} on ring.txt"), graph.names(), &panels)?;
     let commands = [
         format!("catraca graph generate ring --nodes {NODES} --output ring.txt"),
-        format!("catraca graph run ring.txt --algorithm {algorithm} --requesters 1,3 --strip {algorithm}.svg"),
+        format!(
+            "catraca graph run ring.txt --algorithm {algorithm} --requesters 1,3 --strip {algorithm}.svg"
+        ),
     ];
     Ok((picture.svg().to_string(), commands))
 }
@@ -105,5 +108,9 @@ fn panel(snapshot: Snapshot) -> StripPanel {
         has_token: node.has_token,
         pending: node.pending.iter().map(|one| (one.requester, one.answers)).collect(),
     };
-    StripPanel { at: snapshot.at, nodes: snapshot.nodes.iter().map(node).collect(), edges: snapshot.edges }
+    StripPanel {
+        at: snapshot.at,
+        nodes: snapshot.nodes.iter().map(node).collect(),
+        edges: snapshot.edges,
+    }
 }

@@ -63,10 +63,13 @@ mod tests {
 
     #[test]
     fn files_that_are_forgotten_or_there_twice_are_told() {
-        let files = ["README.md", ".github/x.md", "docs/A.md", "docs/B.md", SUMMARY].map(PathBuf::from);
+        let files =
+            ["README.md", ".github/x.md", "docs/A.md", "docs/B.md", SUMMARY].map(PathBuf::from);
         let summary = "[Read](../README.md)\n- [B](B.md)\n- [Again](B.md)\n";
-        let expected =
-            ["docs/A.md: it is not in docs/SUMMARY.md", "docs/B.md: it is twice in docs/SUMMARY.md"];
+        let expected = [
+            "docs/A.md: it is not in docs/SUMMARY.md",
+            "docs/B.md: it is twice in docs/SUMMARY.md",
+        ];
         assert_eq!(problems(summary, &files), expected);
     }
 

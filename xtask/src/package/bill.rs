@@ -130,26 +130,37 @@ mod tests {
     }
 
     fn is_hex(text: &str, length: usize) -> bool {
-        text.len() == length && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+        text.len() == length
+            && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
     }
 
     /// What the schema of CycloneDX demands of what is used of it here.
     #[test]
     fn the_bill_has_what_its_form_demands() {
         let bill = made();
-        assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.6")));
+        assert_eq!(
+            (&bill["bomFormat"], &bill["specVersion"]),
+            (&json!("CycloneDX"), &json!("1.6"))
+        );
         assert_eq!(bill["version"], 1);
         assert_eq!(bill["metadata"]["timestamp"], "2025-11-18T21:06:40Z");
         let serial = bill["serialNumber"].as_str().unwrap().strip_prefix("urn:uuid:").unwrap();
         let lengths = [8, 4, 4, 4, 12];
         assert_eq!(serial.split('-').count(), lengths.len());
-        assert!(serial.split('-').zip(lengths).all(|(part, length)| is_hex(part, length)), "{serial}");
+        assert!(
+            serial.split('-').zip(lengths).all(|(part, length)| is_hex(part, length)),
+            "{serial}"
+        );
         assert_eq!(bill["metadata"]["component"]["type"], "application");
         assert_eq!(bill["metadata"]["component"]["name"], PROGRAM);
-        let mut names = BTreeSet::from([bill["metadata"]["component"]["bom-ref"].clone().to_string()]);
+        let mut names =
+            BTreeSet::from([bill["metadata"]["component"]["bom-ref"].clone().to_string()]);
         for part in bill["components"].as_array().unwrap() {
             assert_eq!(part["type"], "library");
-            assert!(!part["name"].as_str().unwrap().is_empty() && part["version"].is_string(), "{part}");
+            assert!(
+                !part["name"].as_str().unwrap().is_empty() && part["version"].is_string(),
+                "{part}"
+            );
             assert_eq!(part["purl"], part["bom-ref"]);
             assert!(names.insert(part["bom-ref"].to_string()), "{part} is there twice");
             let licence = part["licenses"][0]["expression"].as_str().unwrap();
@@ -162,8 +173,12 @@ mod tests {
                 assert!(link["url"].as_str().unwrap().starts_with("http"), "{part}");
             }
         }
-        let listed: BTreeSet<String> =
-            bill["dependencies"].as_array().unwrap().iter().map(|one| one["ref"].to_string()).collect();
+        let listed: BTreeSet<String> = bill["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["ref"].to_string())
+            .collect();
         assert_eq!(listed, names, "every part says once what it is made of");
         for one in bill["dependencies"].as_array().unwrap() {
             let needed = one["dependsOn"].as_array().unwrap();

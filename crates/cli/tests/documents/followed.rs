@@ -32,6 +32,11 @@ documents! {
     the_lesson_on_robust_k: "docs/teaching/13-robust-k.md", 0;
     the_lesson_on_evolving_ricart_agrawala: "docs/teaching/14-evolving-ricart-agrawala.md", 0;
     the_lesson_on_evolving_helary: "docs/teaching/15-evolving-helary.md", 0;
+    getting_started: "docs/GETTING-STARTED.md", 1;
+    recipes_for_locks: "docs/RECIPES.md", 0;
+    planning_and_changing_a_group: "docs/GROUPS.md", 1;
+    what_to_do_when_an_alarm_rings: "docs/RUNBOOK.md", 0;
+    a_tour_of_the_lab: "docs/TOUR.md", 0;
     the_index_of_the_lessons: "docs/TEACHING.md", 0;
     fencing_in_postgresql: "examples/fencing/postgresql/README.md", 1;
     fencing_in_sqlite: "examples/fencing/sqlite/README.md", 0;
@@ -45,9 +50,7 @@ documents! {
 }
 
 /// Documents with code blocks that nobody follows yet.
-const NOT_FOLLOWED: &[&str] = &[
-    "README.md",
-];
+const NOT_FOLLOWED: &[&str] = &["README.md"];
 
 #[test]
 fn no_document_is_forgotten() {
@@ -77,5 +80,17 @@ fn collect(folder: &str, deeper: bool, found: &mut BTreeSet<String>) {
                 found.insert(path);
             }
         }
+    }
+}
+
+/// Each page draws a run, compares, and has every mutant caught.
+#[test]
+fn the_pages_of_the_algorithms() {
+    let mut pages = BTreeSet::new();
+    collect("docs/algorithms", false, &mut pages);
+    assert!(pages.len() > 10, "{pages:?}");
+    for page in &pages {
+        let tally = super::document::read(page);
+        assert!(tally.run > 0 && tally.not_run == 0, "{page}: {tally:?}");
     }
 }
