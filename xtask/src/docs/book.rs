@@ -4,6 +4,7 @@
 //! copy with the same folders, so they are right in it too; what a page refers to and is no page itself,
 //! such as a scenario or a script, is copied beside it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -21,10 +22,16 @@ const BESIDE: [&str; 1] = ["docs/book.css"];
 
 /// Writes the book to `out`.
 pub(super) fn build(root: &Path, out: &Path) -> Result<()> {
+    let out = std::path::absolute(out)?;
+    if !may_be_replaced(&out)? {
+        bail!(
+            "{} has something else than a book in it; say another folder with --out",
+            out.display()
+        );
+    }
     let mdbook = mdbook()?;
     let staged = shell::built("docs");
     stage(root, &staged)?;
-    let out = std::path::absolute(out)?;
     let status = std::process::Command::new(&mdbook)
         .arg("build")
         .arg(&staged)
@@ -41,6 +48,17 @@ pub(super) fn build(root: &Path, out: &Path) -> Result<()> {
     }
     println!("the manual: {}", out.join("index.html").display());
     Ok(())
+}
+
+/// Whether a folder is not there, is empty, or has a book in it: mdBook removes what it finds.
+fn may_be_replaced(folder: &Path) -> Result<bool> {
+    /// What every book of mdBook has.
+    const SIGN: &str = "toc.html";
+    let entries = match folder.read_dir() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        entries => entries.with_context(|| format!("cannot list {}", folder.display()))?,
+    };
+    Ok(entries.count() == 0 || folder.join(SIGN).is_file())
 }
 
 /// Where mdBook is: on the PATH in this release, or else installed for this repository alone.
@@ -199,5 +217,17 @@ mod tests {
         put(SUMMARY, "[A](../README.md)\n");
         stage(root.path(), &staged).unwrap();
         assert!(!staged.join("src/examples").exists());
+    }
+
+    #[test]
+    fn a_folder_that_has_something_else_in_it_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let is_replaced = |path: &Path| may_be_replaced(path).unwrap();
+        assert!(is_replaced(&folder.path().join("new")) && is_replaced(folder.path()));
+        write(&folder.path().join("letters.txt"), "").unwrap();
+        assert!(!is_replaced(folder.path()));
+        write(&folder.path().join("toc.html"), "").unwrap();
+        assert!(is_replaced(folder.path()));
+        assert!(may_be_replaced(&folder.path().join("toc.html")).is_err());
     }
 }

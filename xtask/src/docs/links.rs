@@ -1,6 +1,7 @@
 //! Links of Markdown files: where they stand, and whether what they point at is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -34,7 +35,7 @@ pub(super) fn links(text: &str) -> Vec<Link> {
         } else if let Some(target) = rest.strip_prefix("](") {
             let length = target.find([')', '\n']).unwrap_or(target.len());
             let place = at + 2..at + 2 + length;
-            let whole = brackets.pop().unwrap_or(at)..place.end + 1;
+            let whole = brackets.pop().unwrap_or(at)..text.len().min(place.end + 1);
             found.push(link(text, place, whole));
             // What is between the parentheses is no text; a picture within a link ends before it.
             at += 2 + length;
@@ -48,7 +49,9 @@ pub(super) fn links(text: &str) -> Vec<Link> {
         } else {
             match rest.as_bytes()[0] {
                 b'[' => brackets.push(at),
-                b']' => drop(brackets.pop()),
+                b']' => {
+                    brackets.pop();
+                }
                 _ => {}
             }
             at += rest.chars().next().map_or(1, char::len_utf8);
@@ -100,7 +103,9 @@ pub(super) fn meant(page: &Path, target: &str) -> (PathBuf, Option<String>) {
     let mut meant = page.parent().unwrap_or(Path::new("")).to_path_buf();
     for part in Path::new(path).components() {
         match part {
-            Component::ParentDir if meant.pop() => {}
+            Component::ParentDir if meant.file_name().is_some() => {
+                meant.pop();
+            }
             Component::CurDir => {}
             // Out of the repository, or absolute: nothing is found there.
             part => meant.push(part),
@@ -164,10 +169,11 @@ pub(super) fn problems(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
             } else if let Some(anchor) = anchor
                 && path.extension().is_some_and(|ending| ending == "md")
             {
-                if !known.contains_key(&path) {
-                    known.insert(path.clone(), anchors(&read(&path)?));
-                }
-                if !known[&path].contains(&anchor) {
+                let known = match known.entry(path.clone()) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(anchors(&read(&path)?)),
+                };
+                if !known.contains(&anchor) {
                     problems.push(format!("{place}: {} has no heading for it", path.display()));
                 }
             }

@@ -112,8 +112,8 @@ fn serial_number(document: &Value) -> String {
     let mut bytes: Vec<u8> = Sha256::digest(document.to_string()).to_vec();
     bytes.truncate(16);
     // Version 8 of a UUID, made by a rule of one's own.
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let digits = hex(&bytes);
     let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
     format!("urn:uuid:{}", parts.join("-"))
