@@ -90,13 +90,13 @@ fn page(entry: &Entry, command: &str, figures: &str) -> Result<String> {
         some => some.iter().map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", "),
     };
     let mut text = format!("# {name}\n\n{}.\n", entry.title);
-    text.push_str(&header(entry.header()));
     write!(
         text,
         "\n| | |\n|---|---|\n| kind | {} |\n| channels | {} |\n| messages per entry | {} |\n| delay | {} |\n\
          | fence | {} |\n| parameters | {parameters} |\n| most nodes | {} |\n",
         entry.family, entry.channels, entry.messages, entry.delay, entry.fence, entry.max_nodes,
     )?;
+    text.push_str(&header(entry.header()));
     write!(
         text,
         "\n## A run\n\n![Each node is a line, each message an arrow; a bar is somebody inside]({name}.svg)\n\n\
@@ -131,13 +131,13 @@ fn page(entry: &Entry, command: &str, figures: &str) -> Result<String> {
 fn evolving_page(entry: &relabelling::Entry, commands: &[String; 2]) -> Result<String> {
     let name = entry.name;
     let mut text = format!("# {name}\n\n{}.\n", entry.title);
-    text.push_str(&header(entry.header()));
     write!(
         text,
         "\n| | |\n|---|---|\n| kind | {}, on [evolving graphs](../GRAPHS.md) |\n| needs | {} |\n\
          | a label holds | {} |\n| fence | {} |\n",
         entry.family, entry.needs, entry.label, entry.fence,
     )?;
+    text.push_str(&header(entry.header()));
     write!(
         text,
         "\n## A run\n\nFour nodes in a ring of which one link at a time is broken. Nodes 1 and 3 ask.\n\n\
