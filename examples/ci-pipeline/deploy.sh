@@ -14,7 +14,10 @@ fi
 echo "release $release begins"
 for part in one two three; do
     echo "$release" >"$production/$part"
-    sleep 0.3
 done
+# As a check that the new release is well would do.
+if [ -n "${WAIT_FOR-}" ]; then
+    until [ -e "$WAIT_FOR" ]; do sleep 0.1; done
+fi
 echo "$release" >"$production/release"
 echo "release $release is there"

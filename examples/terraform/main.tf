@@ -6,16 +6,16 @@ terraform {
   }
 }
 
-variable "slowly" {
-  default = 0
+variable "release" {
+  default = 1
 }
 
-# Something that needs no provider and so no network.
+# Something that needs no provider and so no network. It is made when the file 'ready' is there.
 resource "terraform_data" "network" {
   input            = "10.0.0.0/16"
-  triggers_replace = var.slowly
+  triggers_replace = var.release
 
   provisioner "local-exec" {
-    command = "touch begun; sleep ${var.slowly}"
+    command = "touch begun; until [ -e ready ]; do sleep 0.1; done"
   }
 }

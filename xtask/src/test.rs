@@ -7,11 +7,13 @@ use crate::shell::{self, run, run_with, succeeds};
 /// The Debian packages that the tests need: a font, for pictures as PNG; 'kill'; etcd and its tool, to
 /// keep a registry in; what makes certificates for it; networks for `cargo xtask chaos`; what shows manual
 /// pages; a terminal for `catraca top`; what makes the user of a service; what runs the client for Python, and
-/// lock libraries; Redis, to compare with; and a browser with its driver, for pages.
+/// lock libraries; Redis, to compare with; PostgreSQL, whose tables refuse old fences, and curl, for examples;
+/// and a browser with its driver, for pages.
 const PACKAGES: &[&str] = &[
     "adduser",
     "chromium",
     "chromium-driver",
+    "curl",
     "etcd-client",
     "etcd-server",
     "fonts-dejavu-core",
@@ -19,6 +21,7 @@ const PACKAGES: &[&str] = &[
     "groff",
     "iproute2",
     "openssl",
+    "postgresql",
     "procps",
     "python3",
     "python3-venv",

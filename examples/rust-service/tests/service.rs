@@ -70,7 +70,11 @@ fn no_seat_is_sold_twice_though_an_instance_is_killed() {
     };
     let addresses = || all.iter().map(|one| one.address.clone()).collect::<Vec<_>>();
     let mut answers = customers(addresses(), 0);
-    assert_eq!(answers.iter().filter(|answer| answer.starts_with("seat ")).count(), 30, "{answers:?}");
+    assert_eq!(
+        answers.iter().filter(|answer| answer.starts_with("seat ")).count(),
+        30,
+        "{answers:?}"
+    );
     // The other two go on without it.
     let others = addresses()[1..].to_vec();
     all[0].child.kill().unwrap();

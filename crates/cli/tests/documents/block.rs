@@ -122,8 +122,9 @@ impl Block {
         let mut lines = self.lines.iter().enumerate().peekable();
         while let Some((at, line)) = lines.next() {
             let Some(begin) = typed(line) else {
-                // The first line is a prompt, so there is a command.
-                all.last_mut().map_or((), |last| last.shown.push(line.clone()));
+                if let Some(last) = all.last_mut() {
+                    last.shown.push(line.clone());
+                }
                 continue;
             };
             let mut command = begin.to_string();

@@ -1,7 +1,7 @@
 //! Whether a command said what a document shows.
 //!
 //! A line `...` stands for any number of lines, and `...` within a line for any text. What differs from
-//! run to run is the same to it: ids of holds, moments, and numbers of milliseconds.
+//! run to run is the same to it: ids of holds, moments, numbers of milliseconds, and how wide columns are.
 
 /// Whether `said` is what is shown.
 pub(crate) fn is_as_shown(shown: &[String], said: &str) -> bool {
@@ -40,15 +40,22 @@ fn line_matches(shown: &str, said: &str) -> bool {
 /// A line with what differs from run to run replaced.
 fn normal(line: &str) -> String {
     let mut text = String::new();
-    let mut rest = line.trim_end();
+    // Columns are as wide as what is in them; so are the lines below their heads.
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if words.len() == 1 && line.bytes().all(|byte| byte == b'-') {
+        return "---".to_string();
+    }
+    let line = words.join(" ");
+    let mut rest = line.as_str();
     while let Some(first) = rest.chars().next() {
         let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len()).max(first.len_utf8());
         let (token, others) = rest.split_at(length);
-        let is_number = token.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = token.strip_prefix(':').unwrap_or("x");
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
         text.push_str(match token {
             id if is_id(id) => "<id>",
             moment if is_moment(moment) => "<moment>",
-            _ if is_number && text.ends_with("_ms\":") => "<ms>",
+            _ if is_number && text.ends_with("_ms\"") => ":<ms>",
             other => other,
         });
         rest = others;
@@ -58,7 +65,7 @@ fn normal(line: &str) -> String {
 
 /// Characters of which ids, moments and numbers are made.
 fn is_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '.') || c == ':'
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':')
 }
 
 /// 32 hexadecimal digits, as the id of a hold has.
@@ -84,6 +91,8 @@ fn what_is_shown_is_compared_line_by_line() {
     assert!(!is_as_shown(&shown("a\nb"), "a\nb\nc\n"));
     assert!(!is_as_shown(&shown("a\nb"), "a\n"));
     assert!(!is_as_shown(&shown("a"), "ä\n"));
+    assert!(is_as_shown(&shown("a    b\n-----"), "a  b\n---\n"));
+    assert!(!is_as_shown(&shown("-----"), "--x--\n"));
     assert!(is_as_shown(&shown("naïve → ü"), "naïve → ü\n"));
 }
 

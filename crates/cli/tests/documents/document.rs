@@ -139,6 +139,7 @@ impl Reader<'_> {
         let code = without_comment(&typed.command).trim_end();
         let is_server = SERVERS.iter().any(|server| code.starts_with(server));
         let manner = match manner {
+            _ if code.ends_with('&') && is_server => Manner::Serves,
             _ if code.ends_with('&') => Manner::Background,
             Manner::Ends if is_server && expected_code(&typed.command) == 0 => Manner::GoesOn,
             manner => manner,

@@ -5,6 +5,7 @@
 //! has to say. How blocks are told what they are is at the top of `block.rs`; a block of which
 //! nobody can say what it is fails the test of its document.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![allow(clippy::print_stdout, reason = "it says what was not run")]
 
 mod block;
 mod compare;

@@ -16,8 +16,6 @@ use super::compare::is_as_shown;
 
 /// No command of a document takes nearly so long.
 const GENEROUS: Duration = Duration::from_secs(120);
-/// What goes on in the background and says nothing has begun by then; nothing depends on it.
-const SILENT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 /// The machines that documents speak of have their addresses here.
 const MACHINES: &str =
@@ -48,9 +46,11 @@ pub(crate) struct Did {
 pub(crate) enum Manner {
     /// The next command is typed when it has ended.
     Ends,
-    /// It has `&` at its end.
+    /// It has `&` at its end. What depends on how far it has come waits for that.
     Background,
-    /// In a terminal of its own, where it goes on.
+    /// It serves, in the background: the next command is typed when it has said something.
+    Serves,
+    /// The same, but it has no `&`: it has a terminal of its own.
     GoesOn,
 }
 
@@ -81,6 +81,8 @@ impl Session {
         });
         let outputs = home.join("outputs");
         std::fs::create_dir_all(&outputs).unwrap();
+        // At a terminal curl shows no meter beside what it prints.
+        std::fs::write(home.join(".curlrc"), "no-progress-meter\n").unwrap();
         Session { shell, input, done, outputs, commands: 0, _turn: turn }
     }
 
@@ -103,9 +105,10 @@ impl Session {
             return Did { code, said: said() };
         }
         let begin = Instant::now();
-        let has_begun = || match shown {
-            [] => !said().is_empty() || begin.elapsed() > SILENT,
-            shown => is_as_shown(shown, &said()),
+        let has_begun = || match (shown, manner) {
+            ([], Manner::Background) => true,
+            ([], _) => !said().is_empty(),
+            (shown, _) => is_as_shown(shown, &said()),
         };
         while !has_begun() && begin.elapsed() < GENEROUS {
             std::thread::sleep(LOOK);
