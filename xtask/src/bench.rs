@@ -3,6 +3,7 @@
 //! The machine may be shared and noisy: every figure is the best of several tries, and nothing here
 //! is a test.
 
+mod build;
 mod git;
 mod graphs;
 mod peers;
@@ -29,6 +30,11 @@ pub(crate) enum Other {
 }
 
 const TRIES: usize = 5;
+
+/// Measures only how long a fresh build takes, and which crates take longest.
+pub(crate) fn build() -> Result<()> {
+    build::measure()
+}
 
 pub(crate) fn all(table_only: bool, graphs_only: bool, git_only: bool) -> Result<()> {
     if git_only {

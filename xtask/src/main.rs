@@ -3,6 +3,8 @@
 mod bench;
 mod chaos;
 mod claims;
+mod dependencies;
+mod docs;
 mod fuzz;
 mod package;
 mod packages;
@@ -31,6 +33,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Writes the pages of the algorithms, checks every link, and makes the manual as a book
+    Docs(docs::Options),
     /// Runs the benchmarks and prints a table of the figures with their goals
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
@@ -45,6 +49,9 @@ enum Chore {
         /// Measures only what the hook of a repository costs a push
         #[arg(long)]
         git: bool,
+        /// Builds the program anew and prints the ten crates that take longest
+        #[arg(long)]
+        build: bool,
     },
     /// Explores what takes too long for every day: larger groups, more seeds
     Soak(soak::Options),
@@ -85,8 +92,10 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().chore {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
+        Chore::Docs(options) => docs::all(&options)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
-        Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
+        Chore::Bench { build: true, .. } => bench::build()?,
+        Chore::Bench { table, graphs, git, .. } => bench::all(table, graphs, git)?,
         Chore::Soak(options) => soak::all(&options)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,

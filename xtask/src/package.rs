@@ -4,6 +4,7 @@
 //! compiler give the same packages on every machine.
 
 mod archive;
+mod bill;
 mod binary;
 mod debian;
 mod image;
@@ -66,6 +67,7 @@ fn write(binary: &Binary, folder: &Path) -> Result<Vec<PathBuf>> {
         (debian::file_name(binary), debian::package(binary, &shared, time)?),
         (format!("catraca-{VERSION}-{machine}.oci.tar"), image::archive(binary, time)?),
         (format!("catraca-{VERSION}-{machine}-linux.tar.gz"), plain(binary, &shared, time)?),
+        (bill::file_name(), bill::bill(time)?),
     ];
     let mut sums = String::new();
     let mut paths = Vec::new();

@@ -34,6 +34,7 @@ pub(crate) fn all() -> Result<()> {
     run("cargo fmt --all --check")?;
     run("cargo clippy --workspace --all-targets -- -D warnings")?;
     run_with("cargo doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")])?;
+    dependencies()?;
     if succeeds("cargo nextest --version") {
         run("cargo nextest run --workspace")?;
     } else {
@@ -45,8 +46,20 @@ pub(crate) fn all() -> Result<()> {
     crate::package::trial(&shell::built("debug/catraca"))?;
     chaos()?;
     crate::claims::write(true)?;
+    crate::docs::check()?;
     println!("all tests passed");
     Ok(())
+}
+
+/// What this project is made of, and whether others could get its crates: as far as that needs no network.
+fn dependencies() -> Result<()> {
+    crate::dependencies::check()?;
+    if succeeds("cargo deny --version") {
+        run("cargo deny --offline check licenses bans sources")?;
+    }
+    run(
+        "cargo package --workspace --exclude xtask --exclude rust-service --no-verify --offline --allow-dirty --quiet",
+    )
 }
 
 /// Real nodes and clients under faults, for half a minute, always in the same way.

@@ -98,7 +98,6 @@ mod search;
 mod survey;
 #[cfg(feature = "catalogue")]
 pub mod views;
-#[cfg(feature = "catalogue")]
 mod walk;
 mod world;
 

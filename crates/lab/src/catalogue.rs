@@ -11,7 +11,7 @@ macro_rules! files {
     ($($name:literal),+ $(,)?) => {
         /// Every file of the folder `experiments`: its name without the ending, and its text.
         pub const FILES: &[(&str, &str)] = &[
-            $(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),+
+            $(($name, include_str!(concat!("../experiments/", $name, ".toml")))),+
         ];
     };
 }
