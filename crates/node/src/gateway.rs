@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
-    Selection, Status, Target, TimedHold, Transfer, Unlock, Wait, Which, Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Picture, Query, Refusal,
+    Renewal, Selection, Status, Target, TimedHold, Transfer, Unlock, Wait, Which, Who,
 };
 use catraca_registry::Registry;
 use tokio::sync::Semaphore;
@@ -152,6 +152,11 @@ impl Gateway {
         made.await
     }
 
+    /// What all members know of the locks called `name`.
+    pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+        self.engine.picture(name).await
+    }
+
     /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
     pub(crate) async fn force_release(
         &self,
@@ -175,6 +180,11 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
+    }
+
+    /// The same of one lock.
+    pub(crate) fn changes_of(&self, name: String, after: Option<u64>) -> Subscription {
+        self.engine.changes_of(name, after)
     }
 
     /// The same of what the interface for Git says; see [`Gateway::say`].

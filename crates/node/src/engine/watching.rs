@@ -19,6 +19,11 @@ impl Engine {
         self.changes.subscribe(prefix, after)
     }
 
+    /// The same of one lock.
+    pub(crate) fn changes_of(&self, name: String, after: Option<u64>) -> Subscription {
+        self.changes.subscribe_to_lock(name, after)
+    }
+
     /// The same of what the interface for Git says of locks.
     pub(crate) fn git_changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.changes.subscribe_to_git(prefix, after)
