@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, PROBLEM_JSON, ProblemBody};
-use super::{Api, changes, force, health, holds, locks, status};
+use super::{Api, changes, force, health, holds, live, locks, me, rates, status};
 
 const ABOUT: &str = "\
 Named locks, semaphores and sets of locks of a group of nodes. Every grant carries fences: numbers that grow from \
@@ -52,6 +52,11 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(force::force_release))
         .routes(routes!(changes::watch))
         .routes(routes!(status::status))
+        .routes(routes!(live::live))
+        .routes(routes!(rates::rates))
+        .routes(routes!(rates::times))
+        .routes(routes!(rates::alerts))
+        .routes(routes!(me::me))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics));
