@@ -33,6 +33,7 @@ export class Model {
     this.isCut = false;
     this.wanted = 0;
     this.frontier = null;
+    this.lastKey = null;
     this.reading = null;
     this.abort?.abort();
     this.abort = new AbortController();
@@ -95,14 +96,13 @@ export class Model {
     this.silent = part.silent;
     for (const told of part.locks) {
       const key = keyOf(told.name, told.permits);
-      const known = this.locks.get(key);
-      // A lock with very many who wait is continued in the next part.
-      const lock = known !== undefined && known.read === this.cursor ? known : made(told.name, told.permits);
-      const isContinued = known !== undefined && this.frontier === told.name && part.locks[0] === told;
-      const into = isContinued ? known : lock;
-      into.holders.push(...told.holders.map((holder) => holderOf(holder, now)));
-      into.queue.push(...told.queue.map((waiter) => waiterOf(waiter, now)));
-      this.locks.set(key, into);
+      // A lock with very many who wait goes on in the next part.
+      const isContinued = key === this.lastKey && this.locks.has(key);
+      const lock = isContinued ? this.locks.get(key) : made(told.name, told.permits);
+      lock.holders.push(...told.holders.map((holder) => holderOf(holder, now)));
+      lock.queue.push(...told.queue.map((waiter) => waiterOf(waiter, now)));
+      this.locks.set(key, lock);
+      this.lastKey = key;
     }
   }
 
