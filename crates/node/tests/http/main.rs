@@ -4,6 +4,7 @@
 mod access;
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod encrypted;
 mod hostile;
