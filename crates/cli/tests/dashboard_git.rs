@@ -14,7 +14,7 @@ const ANN: &str = "Basic YW5uOng=";
 const BOB: &str = "Basic Ym9iOng=";
 const LOCKS: &str = "/git/art/game/locks";
 const REPOSITORY: &str = "git?repo=art%2Fgame";
-const ROWS: &str = "return document.querySelectorAll('table.locks tbody tr').length";
+const ROWS: &str = "return document.querySelectorAll('table.files tbody tr').length";
 
 /// A node that knows no tokens.
 fn open() -> Group {
@@ -71,7 +71,7 @@ fn enter(browser: &Browser, group: &Group, field: &str, said: &str) {
 
 fn row(path: &str) -> String {
     format!(
-        "[...document.querySelectorAll('table.locks tbody tr')].find((it) => it.dataset.path === {})",
+        "[...document.querySelectorAll('table.files tbody tr')].find((it) => it.dataset.path === {})",
         json!(path)
     )
 }
@@ -243,9 +243,9 @@ fn many_locks_are_searched_sorted_and_turned_over_in_pages() {
     assert!(listed.as_str().unwrap().starts_with("art/game251"), "{listed}");
     enter(&browser, &group, "git-name", "ann");
     assert_eq!(browser.run_script(ROWS), 100);
-    let first = "return document.querySelector('table.locks tbody tr').dataset.path";
+    let first = "return document.querySelector('table.files tbody tr').dataset.path";
     assert_eq!(browser.run_script(first), "art/file-000.psd");
-    browser.click(".pages button:last-child");
+    browser.click(".turning button:last-child");
     assert_eq!(browser.run_script(first), "art/file-100.psd");
     // By path, downwards.
     browser.click("th button.sort");

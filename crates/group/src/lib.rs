@@ -38,6 +38,7 @@ mod service;
 mod session;
 mod shard;
 mod status;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -84,8 +85,9 @@ pub use session::{
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, Readiness, RegistryStatus,
-    Status,
+    Standing, Status,
 };
+pub use survey::{LongQueue, MOST_OLD, OldHold, Survey};
 pub use time::Time;
 pub use timed::{
     AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedCopy,

@@ -9,6 +9,7 @@
 //! told as they arrive: the fences say in which order a lock was granted.
 
 mod group;
+pub(crate) mod merged;
 mod queue;
 mod recent;
 
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca_client::frame;
-use catraca_group::{Change as Happened, Client, Event, PeerMessage, RequestId, Run, Selection};
+use catraca_group::{Change as Happened, Client, Event, PeerMessage, RequestId, Run};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -151,8 +152,7 @@ struct Notes {
 
 /// Somebody who is told.
 struct Subscriber {
-    /// Of which locks.
-    names: Selection,
+    prefix: String,
     /// Whether it wants to know what the interface for Git says, and nothing else; or everything else.
     is_for_git: bool,
     queue: Arc<Queue>,
@@ -160,7 +160,7 @@ struct Subscriber {
 
 impl Subscriber {
     fn wants(&self, change: &Change) -> bool {
-        self.names.includes(&change.name) && self.is_for_git == (change.what == What::Git)
+        change.name.starts_with(&self.prefix) && self.is_for_git == (change.what == What::Git)
     }
 }
 
@@ -271,16 +271,7 @@ impl Changes {
     /// Whoever reads this is told what happens from now on to the locks whose names begin with
     /// `prefix`; and what has happened after the change with this number, if it is still known.
     pub(crate) fn subscribe(self: &Arc<Self>, prefix: String, after: Option<u64>) -> Subscription {
-        self.subscribe_to(false, Selection::Prefix(prefix), after)
-    }
-
-    /// The same of one lock.
-    pub(crate) fn subscribe_to_lock(
-        self: &Arc<Self>,
-        name: String,
-        after: Option<u64>,
-    ) -> Subscription {
-        self.subscribe_to(false, Selection::Name(name), after)
+        self.subscribe_to(false, prefix, after)
     }
 
     /// The same of what the interface for Git says.
@@ -289,13 +280,13 @@ impl Changes {
         prefix: String,
         after: Option<u64>,
     ) -> Subscription {
-        self.subscribe_to(true, Selection::Prefix(prefix), after)
+        self.subscribe_to(true, prefix, after)
     }
 
     fn subscribe_to(
         self: &Arc<Self>,
         is_for_git: bool,
-        names: Selection,
+        prefix: String,
         after: Option<u64>,
     ) -> Subscription {
         let mut audience = hold(&self.audience);
@@ -307,7 +298,7 @@ impl Changes {
         // The others have to be asked.
         self.noted.notify_one();
         let queue = Arc::new(Queue::default());
-        let subscriber = Subscriber { names, is_for_git, queue: Arc::clone(&queue) };
+        let subscriber = Subscriber { prefix, is_for_git, queue: Arc::clone(&queue) };
         match after.map(|after| audience.recent.after(after)) {
             None => {}
             Some(Ok(missed)) => {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Picture, Query, Refusal,
-    Renewal, Selection, Status, Target, TimedHold, Transfer, Unlock, Wait, Which, Who,
+    Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which, Who,
 };
 use catraca_registry::Registry;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::yield_now;
 
 use crate::access::Identity;
@@ -22,6 +22,7 @@ use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::metrics::{self, Metrics};
 use crate::mutex::hold;
+use crate::observing::Observed;
 use crate::program::{Guard, Names, Request};
 use crate::secret::secret;
 
@@ -157,14 +158,16 @@ impl Gateway {
         self.engine.picture(name).await
     }
 
-    /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences. The audit log
+    /// keeps the note.
     pub(crate) async fn force_release(
         &self,
         name: &str,
         fences: &[u64],
         by: &str,
+        note: &str,
     ) -> Result<Vec<ForcedHold>, Refusal> {
-        self.engine.force_release(name, fences, by).await
+        self.engine.force_release(name, fences, by, note).await
     }
 
     /// Somebody was not allowed what it asked for; see [`Engine::record_denial`].
@@ -180,11 +183,6 @@ impl Gateway {
     /// Tells what happens to locks whose names begin with `prefix`; see [`Engine::changes`].
     pub(crate) fn changes(&self, prefix: String, after: Option<u64>) -> Subscription {
         self.engine.changes(prefix, after)
-    }
-
-    /// The same of one lock.
-    pub(crate) fn changes_of(&self, name: String, after: Option<u64>) -> Subscription {
-        self.engine.changes_of(name, after)
     }
 
     /// The same of what the interface for Git says; see [`Gateway::say`].
@@ -221,6 +219,21 @@ impl Gateway {
     /// Everything that is counted, in the form of OpenMetrics.
     pub(crate) fn metrics_text(&self) -> String {
         metrics::text(&self.engine)
+    }
+
+    /// What the member is called.
+    pub(crate) fn own_name(&self) -> &str {
+        &self.engine.shape.own().name
+    }
+
+    /// How long clients have waited for locks and held them, and how long hand-overs took.
+    pub(crate) fn times(&self) -> Times {
+        self.engine.counts().1
+    }
+
+    /// Looks at the node once a second, for whoever wants to know, until `stop` says so.
+    pub(crate) fn observe(&self, stop: watch::Receiver<bool>) -> Arc<Observed> {
+        Observed::start(Arc::clone(&self.engine), stop)
     }
 
     /// How the node is doing.

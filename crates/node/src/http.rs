@@ -7,6 +7,7 @@
 mod anatomy;
 pub(crate) mod caller;
 mod changes;
+mod dashboard;
 mod document;
 pub(crate) mod feed;
 mod force;
@@ -18,11 +19,14 @@ mod host;
 pub(crate) mod input;
 #[cfg(test)]
 mod limits;
+mod live;
 mod locks;
+mod me;
 mod page;
 pub(crate) mod pieces;
 mod presence;
 pub(crate) mod problem;
+mod rates;
 mod repositories;
 mod server;
 mod state;
@@ -55,6 +59,7 @@ use crate::gateway::Gateway;
 use crate::git::{self, Git};
 use crate::native::quota::Quota;
 use crate::node::StartError;
+use crate::observing::Observed;
 
 /// What requests are served with.
 #[derive(Clone)]
@@ -66,6 +71,8 @@ pub(crate) struct Api {
     states: Option<Arc<States>>,
     /// What is served for Git.
     pub(crate) git: Arc<Git>,
+    /// What is seen of the node, second by second.
+    observed: Arc<Observed>,
 }
 
 impl Api {
@@ -74,6 +81,7 @@ impl Api {
         gateway: &Gateway,
         quota: Arc<Quota>,
         acceptor: &Acceptor,
+        stop: watch::Receiver<bool>,
     ) -> Result<Self, StartError> {
         let states = config.http.terraform_state.as_ref().map(|folder| {
             let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
@@ -86,6 +94,7 @@ impl Api {
             quota,
             states: states.transpose()?,
             git: Arc::new(git),
+            observed: gateway.observe(stop),
         })
     }
 }
@@ -107,14 +116,14 @@ impl Serving {
         acceptor: &Acceptor,
     ) -> Result<Option<Self>, StartError> {
         let Some(listen) = config.http.listen.clone() else { return Ok(None) };
-        let api = Api::open(config, gateway, quota, acceptor)?;
+        let (stop, stopped) = watch::channel(false);
+        let api = Api::open(config, gateway, quota, acceptor, stopped.clone())?;
         let failed = |reason| StartError::Listen { address: listen.clone(), reason };
         let listener = TcpListener::bind(&listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
-        let (stop, stopped) = watch::channel(false);
         let git = Arc::clone(&api.git);
         git.start();
         let server = Server::new(api, acceptor.clone());
@@ -147,6 +156,7 @@ fn router(api: Api) -> Router {
         .route("/terraform/{*name}", any(terraform::serve))
         .route("/terraform-lock/{*name}", any(terraform::serve_lock))
         .route("/git/{*rest}", any(git::serve))
+        .merge(dashboard::routes())
         .merge(page::routes());
     router
         .fallback(nothing_here)

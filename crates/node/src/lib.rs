@@ -29,6 +29,7 @@ mod metrics;
 mod mutex;
 mod native;
 mod node;
+mod observing;
 mod outgoing;
 mod patience;
 mod program;

@@ -10,8 +10,8 @@ use super::Api;
 use super::caller::Caller;
 use super::feed::{feed, last_event};
 use super::input::Asked;
-use super::locks::{beginning, named};
-use super::problem::{Kind, Problem};
+use super::locks::beginning;
+use super::problem::Problem;
 use crate::access::Role;
 use crate::calendar::rfc3339;
 use crate::changes::Change;
@@ -24,9 +24,6 @@ pub(super) struct ChangesQuery {
     /// Those whose names begin so; all if nothing is said.
     #[param(max_length = 255)]
     prefix: Option<String>,
-    /// This one alone.
-    #[param(max_length = 255)]
-    name: Option<String>,
 }
 
 /// Something that happened to a lock: the data of an event.
@@ -70,23 +67,10 @@ pub(super) async fn watch(
     Asked(asked): Asked<ChangesQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    caller.may(Role::Observe, [])?;
     let after = last_event(&headers)?;
-    let changes = match (asked.name, asked.prefix) {
-        (Some(_), Some(_)) => {
-            let detail = "say either name or prefix";
-            return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
-        }
-        (Some(name), None) => {
-            let name = named(&name)?.to_string();
-            caller.may(Role::Observe, [name.as_str()])?;
-            api.gateway.changes_of(name, after)
-        }
-        (None, prefix) => {
-            // What may not be seen is left out.
-            caller.may(Role::Observe, [])?;
-            api.gateway.changes(beginning(prefix.unwrap_or_default())?, after)
-        }
-    };
+    let prefix = beginning(asked.prefix.unwrap_or_default())?;
+    let changes = api.gateway.changes(prefix, after);
     Ok(feed(changes, caller, event))
 }
 

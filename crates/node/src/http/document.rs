@@ -11,7 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, PROBLEM_JSON, ProblemBody};
-use super::{Api, anatomy, changes, force, health, holds, locks, repositories, status};
+use super::{
+    Api, anatomy, changes, force, health, holds, live, locks, me, rates, repositories, status,
+};
 
 const ABOUT: &str = "\
 Named locks, semaphores and sets of locks of a group of nodes. Every grant carries fences: numbers that grow from \
@@ -54,6 +56,11 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(changes::watch))
         .routes(routes!(repositories::list))
         .routes(routes!(status::status))
+        .routes(routes!(live::live))
+        .routes(routes!(rates::rates))
+        .routes(routes!(rates::times))
+        .routes(routes!(rates::alerts))
+        .routes(routes!(me::me))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics));

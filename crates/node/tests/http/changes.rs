@@ -99,16 +99,3 @@ async fn a_watcher_that_does_not_read_holds_nobody_up() {
     }
     visit(at, "w/1").await;
 }
-
-#[tokio::test]
-async fn whoever_watches_one_lock_is_not_told_of_those_that_begin_so() {
-    let (_node, at) = alone().await;
-    let mut client = Client::open(at).await;
-    client.send("GET /v1/changes?name=w HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    client.until("retry: 1000\n\n").await;
-    visit(at, "w/1").await;
-    visit(at, "w").await;
-    assert_eq!(event(&mut client).await.2["name"], "w");
-    ask(at, "GET", "/v1/changes?name=w&prefix=w", None).await.refused(400, "bad-query");
-    assert_eq!(ask(at, "GET", "/v1/changes?name=", None).await.status, 400);
-}

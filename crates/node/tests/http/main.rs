@@ -5,6 +5,7 @@ mod access;
 mod anatomy;
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod encrypted;
 mod hostile;

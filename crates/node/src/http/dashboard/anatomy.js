@@ -1,19 +1,18 @@
-// One lock: who has it, who waits, where its token or its permissions are, and what was granted last. Drawn, and
-// told in tables beside it.
+// Why a lock stands as it does: where its token or its permissions are, what every node knows, and what was granted
+// last. Drawn, and told in tables beside it. Who is inside and who waits is shown above it.
 //
-// What is shown is asked for anew when something has happened to the lock, at most so often; and now and then
-// anyway, as pointers turn without anybody's being let in.
+// The members are asked anew when something has happened to the lock, at most so often; and now and then anyway, as
+// pointers turn without anybody's being let in.
 
-import { clear, since, span } from "./duration.js";
 import { h, show, svg, text } from "./dom.js";
+import { live } from "./live.js";
 import { drawPointers } from "./pointers.js";
 import { drawStrip } from "./strip.js";
+import { brief, clock } from "./times.js";
 
-// After a change, others that follow at once are waited for; a lock that never rests is shown so often.
+// After a change, others that follow at once are waited for: a lock that never rests is asked about so often.
 const PAUSE = 150;
 const IDLE = 5000;
-// Waiting times are counted on in between.
-const TICK = 1000;
 
 export async function renderAnatomy(container, name, api) {
   const state = h("p", { class: "faint", role: "status" }, "Asking the members …");
@@ -32,9 +31,9 @@ export async function renderAnatomy(container, name, api) {
     try {
       const seen = await api.json(`/v1/anatomy?name=${encodeURIComponent(name)}`, { signal: leaving.signal });
       const focused = document.activeElement?.closest?.("details")?.id;
-      draw(body, seen, Date.now());
+      draw(body, seen);
       if (focused) document.getElementById(focused)?.querySelector("summary")?.focus();
-      text(state, `As each member told it at ${clock(seen.at)}: every one of its own moment, nobody stops for it.`);
+      text(state, `As each member told it at ${clock(Date.parse(seen.at))}: every one of its own moment, nobody stops for it.`);
     } catch (error) {
       if (leaving.signal.aborted) return;
       text(state, `The members could not be asked: ${error.message}. Trying again …`);
@@ -51,39 +50,40 @@ export async function renderAnatomy(container, name, api) {
     timer = setTimeout(ask, PAUSE);
   }
 
-  const counting = setInterval(() => tick(body), TICK);
-  api.stream(`/v1/changes?name=${encodeURIComponent(name)}`, (event) => {
-    if (event.type !== "open" && event.type !== "closed") soon();
-  }, leaving.signal).catch(() => {});
+  const ends = [
+    live.withLocks(),
+    live.on("changes", ({ locks }) => { if (locks.some((lock) => lock.name === name)) soon(); }),
+    live.on("gap", soon),
+    () => { leaving.abort(); clearTimeout(timer); },
+  ];
   ask();
-  return () => { leaving.abort(); clearTimeout(timer); clearInterval(counting); };
+  return () => ends.forEach((end) => end());
 }
 
-function draw(body, seen, now) {
+function draw(body, seen) {
   const open = new Set([...body.querySelectorAll("details[open]")].map((it) => it.id));
   show(body,
     seen.silent.length > 0 ? h("p", { class: "notice", role: "alert" },
       `No answer from ${listed(seen.silent)}: what is there is missing here.`) : null,
     seen.remarks.map((remark) => h("p", { class: "notice" }, sentence(remark))),
-    seen.instances.map((instance, place) => drawInstance(instance, seen, place, now)));
+    seen.instances.map((instance, place) => drawInstance(instance, seen, place)));
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
 }
 
-function drawInstance(instance, seen, place, now) {
+function drawInstance(instance, seen, place) {
   return h("section", { class: "instance", "aria-label": `Guarded by ${instance.algorithm}` },
-    drawSummary(instance, seen, now),
+    drawSummary(instance, seen),
     h("div", { class: "pair" },
       h("figure", { class: "card" },
         h("h3", null, "Where it is"), drawPointers(instance), legend(instance)),
       h("div", { class: "card" }, h("h3", null, "The same in words"), drawFacts(instance))),
-    h("div", { class: "pair" }, drawHolders(instance, now), drawQueue(instance, now)),
     h("figure", { class: "card" },
       h("h3", null, "Last grants"), drawStrip(instance.grants, Date.parse(seen.at)), drawGrants(instance, place)),
     h("details", { class: "card", id: `variables-${place}` },
       h("summary", null, "What every node knows, by the names of the paper"), drawVariables(instance)));
 }
 
-function drawSummary(instance, seen, now) {
+function drawSummary(instance, seen) {
   const several = instance.permits > 1 ? `${instance.permits} may be inside` : "one may be inside";
   const guards = instance.guards === seen.name ? null
     : ["These names are taken in sets, and are guarded together: ", h("code", null, instance.guards), ". "];
@@ -118,7 +118,7 @@ function legend(instance) {
     svg("svg", { viewBox: "0 0 34 10", class: `key ${kind}`, "aria-hidden": "true" },
       svg("line", { x1: 1, y1: 5, x2: 26, y2: 5 }), svg("path", { d: "M26 1 L33 5 L26 9 Z" })),
     ` ${KINDS[kind]}`);
-  return h("ul", { class: "legend" }, kinds.map(entry),
+  return h("ul", { class: "kinds" }, kinds.map(entry),
     instance.token === null ? null : h("li", null, h("span", { class: "dot token" }), " token"),
     h("li", null, h("span", { class: "dot inside" }), " inside"),
     h("li", null, h("span", { class: "dot waiting" }), " waits"),
@@ -148,31 +148,11 @@ function drawFacts(instance) {
     h("tbody", null, rows)));
 }
 
-function drawHolders(instance, now) {
-  const rows = instance.holders.map((it) => h("tr", null,
-    h("td", { class: "name" }, who(it)), h("td", null, it.member), h("td", { class: "number mono" }, it.fence),
-    h("td", { class: "number" }, since(now - it.held_ms, now)),
-    h("td", { class: "name" }, it.durable ? [`durable, of ${it.durable.owner}`, it.durable.note ? `: ${it.durable.note}` : ""] : "")));
-  return h("div", { class: "card" }, h("h3", null, "Inside"),
-    table(["Client", "Member", "#Fence", "#For", ""], rows, "Nobody is inside."),
-    instance.held > rows.length && rows.length > 0 ? h("p", { class: "faint" }, `${instance.held} are inside in all.`) : null);
-}
-
-function drawQueue(instance, now) {
-  const rows = instance.queue.map((it) => h("tr", null,
-    h("td", null, it.member), h("td", { class: "number" }, it.place), h("td", { class: "name" }, who(it)),
-    h("td", { class: "number" }, since(now - it.waited_ms, now))));
-  const more = instance.waiting - rows.length;
-  return h("div", { class: "card" }, h("h3", null, "Waiting"),
-    table(["At", "#Place", "Client", "#For"], rows, "Nobody waits."),
-    more > 0 ? h("p", { class: "faint" }, `And ${more} more.`) : null);
-}
-
 function drawGrants(instance, place) {
   const rows = instance.grants.slice(-32).reverse().map((it) => h("tr", null,
-    h("td", { class: "number mono" }, it.fence), h("td", null, it.member), h("td", null, clock(it.at)),
-    h("td", { class: "number" }, it.waited_ms === null ? "–" : span(it.waited_ms)),
-    h("td", { class: "number" }, it.held_ms === null ? "–" : span(it.held_ms)),
+    h("td", { class: "number mono" }, it.fence), h("td", null, it.member), h("td", null, clock(Date.parse(it.at))),
+    h("td", { class: "number" }, brief(it.waited_ms)),
+    h("td", { class: "number" }, brief(it.held_ms)),
     h("td", null, it.state ?? "over; when was not measured")));
   if (rows.length === 0) return null;
   return h("details", { id: `grants-${place}` }, h("summary", null, "As a table"),
@@ -211,19 +191,9 @@ function headings(heads) {
   return h("tr", null, heads.map((it) => h("th", { scope: "col", class: it.startsWith("#") ? "number" : null }, it.replace("#", ""))));
 }
 
-function tick(body) {
-  const now = Date.now();
-  for (const element of body.querySelectorAll("time[data-since]")) clear(element, now);
-}
-
 // The member of a node: `b/2` is one of several of `b`.
 export function memberOf(node) {
   return node.split("/")[0];
-}
-
-function who(it) {
-  const place = [it.host, it.pid ? `process ${it.pid}` : null].filter(Boolean).join(", ");
-  return [it.label || "(no name)", place ? h("span", { class: "faint" }, ` ${place}`) : null];
 }
 
 function badge(kind, words) {
@@ -236,8 +206,4 @@ function listed(names) {
 
 function sentence(words) {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
-}
-
-function clock(at) {
-  return new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }

@@ -5,7 +5,7 @@
 
 import { renderRepository } from "./repository.js";
 import { h, show } from "./dom.js";
-import { since } from "./duration.js";
+import { since } from "./age.js";
 
 const KEPT = "catraca-git-name";
 const REPOSITORY = /^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}\/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$/;

@@ -3,9 +3,10 @@
 // All locks are loaded and kept up to date by the repository's change feed; search, filters and sorting are done
 // here, and so many rows are shown at a time.
 
+import { refresh, since } from "./age.js";
 import { ask } from "./confirm.js";
 import { attribute, h, show, text } from "./dom.js";
-import { clear, since, span } from "./duration.js";
+import { lasting } from "./times.js";
 
 const PAGE = 100;
 const LOADED_AT_ONCE = 5000;
@@ -38,19 +39,17 @@ export function renderRepository(container, api, { repository, headers, rename, 
   const none = h("p", { class: "faint", hidden: true });
   const before = h("button", { type: "button", class: "plain", onclick: () => turn(-1) }, "Previous");
   const after = h("button", { type: "button", class: "plain", onclick: () => turn(1) }, "Next");
-  const pages = h("nav", { class: "pages", "aria-label": "Pages" }, before, after);
+  const pages = h("nav", { class: "turning", "aria-label": "Pages" }, before, after);
 
   show(container, back(),
     h("section", { class: "card repository" },
       h("h2", { class: "name" }, repository), about, notice, form),
     h("section", { class: "card", "aria-label": "Locks" }, drawFilters(), count,
-      h("div", { class: "scroll" }, h("table", { class: "locks" }, h("thead", null, h("tr", null,
+      h("div", { class: "scroll" }, h("table", { class: "files" }, h("thead", null, h("tr", null,
         head("path", "File"), head("owner", "Locked by"), head("since", "For"), h("th", { scope: "col" }, "Note"),
         h("th", { scope: "col" }, h("span", { class: "unseen" }, "What you can do")))), rows)), none, pages));
 
-  const ticking = setInterval(() => {
-    for (const element of container.querySelectorAll("time[data-since]")) clear(element, Date.now());
-  }, TICK);
+  const ticking = setInterval(() => refresh(container), TICK);
   begin();
   return () => { leaving.abort(); clearInterval(ticking); clearTimeout(drawing); };
 
@@ -199,7 +198,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
 
   function drawFilters() {
     const changed = (name) => (event) => { wanted[name] = name === "age" ? Number(event.target.value) : event.target.value; wanted.page = 0; draw(); };
-    return h("div", { class: "row filters", role: "search" },
+    return h("div", { class: "row sieve", role: "search" },
       h("span", { class: "field wide" }, h("label", { for: "find" }, "Search"),
         h("input", { id: "find", type: "search", placeholder: "a part of a path, a note or an owner", oninput: changed("words") })),
       h("span", { class: "field" }, h("label", { for: "whose" }, "Whose"),
@@ -317,7 +316,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
 }
 
 function age(lock) {
-  return span(Date.now() - Date.parse(lock.locked_at));
+  return lasting(Date.now() - Date.parse(lock.locked_at));
 }
 
 function file(path) {

@@ -1,7 +1,7 @@
 // The last grants of a lock as a strip of time: one line for each member, a bar for each grant, with its fence.
 
-import { span } from "./duration.js";
 import { svg } from "./dom.js";
+import { brief } from "./times.js";
 
 const WIDTH = 900;
 const LEFT = 90;
@@ -33,7 +33,7 @@ export function drawStrip(grants, now) {
   const line = (member) => members.indexOf(member) * LINE;
   return svg("svg", {
     viewBox: `0 0 ${WIDTH} ${height}`, class: "strip", role: "img",
-    "aria-label": `${grants.length} grants in the last ${span(now - first)}. The newest has fence ${grants.at(-1).fence}, at ${grants.at(-1).member}.`,
+    "aria-label": `${grants.length} grants in the last ${brief(now - first)}. The newest has fence ${grants.at(-1).fence}, at ${grants.at(-1).member}.`,
   },
     members.map((member) => [
       svg("line", { class: "axis", x1: LEFT, x2: WIDTH, y1: line(member) + LINE - 3, y2: line(member) + LINE - 3 }),
@@ -43,7 +43,7 @@ export function drawStrip(grants, now) {
     Array.from({ length: TICKS }, (_, place) => {
       const time = first + (length * place) / (TICKS - 1);
       const anchor = place === 0 ? "start" : place === TICKS - 1 ? "end" : "middle";
-      const words = place === TICKS - 1 ? "now" : `−${span(now - time)}`;
+      const words = place === TICKS - 1 ? "now" : `−${brief(now - time)}`;
       return svg("text", { x: x(time), y: height - 6, "text-anchor": anchor, class: "label" }, words);
     }));
 }
@@ -52,9 +52,9 @@ function drawBar({ grant, isOpen, isGuess }, begin, end, top) {
   const width = Math.max(end - begin, LEAST);
   const fence = grant.fence;
   const look = isOpen ? "open" : isGuess ? "guess" : grant.state === "lost" || grant.state === "forced" ? "bad" : "done";
-  const waited = grant.waited_ms === null ? "at once" : `after ${span(grant.waited_ms)}`;
-  const held = grant.held_ms !== null ? `held for ${span(grant.held_ms)}, then ${grant.state}` : isOpen ? "held" : "over; when was not measured";
-  return svg("g", { class: `bar ${look}`, "data-fence": fence },
+  const waited = grant.waited_ms === null ? "at once" : `after ${brief(grant.waited_ms)}`;
+  const held = grant.held_ms !== null ? `held for ${brief(grant.held_ms)}, then ${grant.state}` : isOpen ? "held" : "over; when was not measured";
+  return svg("g", { class: `grant ${look}`, "data-fence": fence },
     svg("title", null, `fence ${fence} at ${grant.member}, granted ${waited}; ${held}`),
     svg("rect", { x: Math.round(begin * 10) / 10, y: top + 5, width: Math.round(width * 10) / 10, height: LINE - 11, rx: 2 }),
     width > fence.length * DIGIT + 8 ? svg("text", { x: begin + 5, y: top + 19 }, fence) : null);
