@@ -77,7 +77,8 @@ fn a_lock_that_is_taken_appears_and_disappears_when_it_is_given_back() {
     shows(&browser, "deploy/web", true);
     shows(&browser, "release 7", true);
     let waiting = service.client(0, &["lock"], &["--label", "second", "deploy/web", "--", "true"]);
-    let queue = "return document.querySelector('tbody td[data-label=Waiting]')?.textContent === '1'";
+    let queue =
+        "return document.querySelector('tbody td[data-label=Waiting]')?.textContent === '1'";
     browser.wait_for("one waits", queue);
     go(&browser, &lock_view("deploy/web"));
     shows(&browser, "second", true);
@@ -102,7 +103,10 @@ fn a_name_or_label_with_html_in_it_is_a_text() {
         shows(&browser, hostile, true);
         shows(&browser, label, true);
     }
-    assert_eq!(browser.run_script("return document.querySelectorAll('img, main script').length"), 0);
+    assert_eq!(
+        browser.run_script("return document.querySelectorAll('img, main script').length"),
+        0
+    );
     assert!(!browser.run_script("return document.title").as_str().unwrap().contains("broken"));
     assert_eq!(browser.console_messages(), [""; 0]);
 }
@@ -120,7 +124,9 @@ fn everything_is_reached_by_keyboard_and_has_a_name() {
         browser.press(keys::TAB);
         seen.push(browser.run_script(focused).as_str().unwrap_or_default().to_string());
     }
-    for wanted in ["Skip to the content", "Members", "search", "order", "deploy", "Release by force"] {
+    for wanted in
+        ["Skip to the content", "Members", "search", "order", "deploy", "Release by force"]
+    {
         assert!(seen.iter().any(|it| it == wanted), "{wanted} is not among {seen:?}");
     }
     let nameless = "return [...document.querySelectorAll('a, button, input, select')]
@@ -149,7 +155,8 @@ fn everything_is_reached_by_keyboard_and_has_a_name() {
 #[test]
 fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
     let (service, http) = group(3, &[]);
-    let _one = held(&service, "a-name-that-is-very-long/and-has/no-place/to-be-broken/0123456789", "me");
+    let _one =
+        held(&service, "a-name-that-is-very-long/and-has/no-place/to-be-broken/0123456789", "me");
     let browser = look(&http, "");
     let views = ["", "locks", "members", &lock_view("deploy")];
     for (width, dark) in [(400, false), (400, true), (1400, false), (1400, true)] {
@@ -163,7 +170,8 @@ fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(20, 23, 28)"), dark, "{back}");
             if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-                let stem = if view.is_empty() { "overview" } else { view.split('/').next().unwrap() };
+                let stem =
+                    if view.is_empty() { "overview" } else { view.split('/').next().unwrap() };
                 let name = format!("{stem}-{width}-{}.png", if dark { "dark" } else { "light" });
                 browser.screenshot(&Path::new(&folder).join(name));
             }
@@ -196,12 +204,22 @@ fn a_group_is_shown_with_its_members_links_and_views() {
 #[test]
 fn a_page_asks_for_a_token_and_shows_no_more_than_it_is_good_for() {
     let folder = Folder::new();
-    let (observer, root) = (token(&folder, "olga", "observe"), token(&folder, "root", "administer"));
+    let (observer, root) =
+        (token(&folder, "olga", "observe"), token(&folder, "root", "administer"));
     let [address, http] = <[String; 2]>::try_from(addresses(2)).unwrap();
     let own = ["node", "--listen", &address, "--http", &http, "--tokens", "tokens", "--data", "d"];
     let node = Process::start(folder.command(&own));
     node.says("listens at");
-    let mut lock = folder.command(&["lock", "--node", &address, "deploy", "--", "sh", "-c", "echo inside; exec sleep 1000"]);
+    let mut lock = folder.command(&[
+        "lock",
+        "--node",
+        &address,
+        "deploy",
+        "--",
+        "sh",
+        "-c",
+        "echo inside; exec sleep 1000",
+    ]);
     lock.env("CATRACA_TOKEN", &root);
     let lock = Process::start(lock);
     lock.says("inside");
@@ -249,7 +267,8 @@ fn a_page_asks_for_a_token_and_shows_no_more_than_it_is_good_for() {
     // A token that is revoked is not shown anything more.
     folder.run(&["token", "revoke", "root", "--file", "tokens"]).quietly(0);
     node.signal("HUP");
-    browser.wait_for("it asks for a token again", "return document.getElementById('token') !== null");
+    browser
+        .wait_for("it asks for a token again", "return document.getElementById('token') !== null");
 }
 
 #[track_caller]
@@ -287,18 +306,28 @@ fn a_list_is_searched_chosen_and_ordered_and_has_pages() {
     }
     let _other = held(&service, "other", "somebody");
     let browser = look(&http, "locks");
-    let rows = "return [...document.querySelectorAll('tbody tr')].filter(it => it.isConnected).length";
+    let rows =
+        "return [...document.querySelectorAll('tbody tr')].filter(it => it.isConnected).length";
     browser.wait_for("a page is full", &format!("{rows} === 50"));
     shows(&browser, "Page 1 of 3", true);
     browser.click(".pages button:last-child");
-    browser.wait_for("the second page", "return document.querySelector('tbody a').textContent === 'job/050'");
+    browser.wait_for(
+        "the second page",
+        "return document.querySelector('tbody a').textContent === 'job/050'",
+    );
     browser.click("#search");
     browser.press("job/11");
     browser.wait_for("ten begin so", &format!("{rows} === 10"));
-    assert!(browser.run_script("return location.hash").as_str().unwrap().contains("search=job%2F11"));
+    assert!(
+        browser.run_script("return location.hash").as_str().unwrap().contains("search=job%2F11")
+    );
     let choose = |id: &str, value: &str| {
         let script = "const it = document.getElementById(ID); it.value = VALUE; it.dispatchEvent(new Event('change'))";
-        browser.run_script(&script.replace("ID", &json!(id).to_string()).replace("VALUE", &json!(value).to_string()));
+        browser.run_script(
+            &script
+                .replace("ID", &json!(id).to_string())
+                .replace("VALUE", &json!(value).to_string()),
+        );
     };
     choose("where", "contains");
     browser.run_script("document.getElementById('search').value = '19'; document.getElementById('search').form.requestSubmit()");

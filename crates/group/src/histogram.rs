@@ -34,7 +34,10 @@ impl Histogram {
     /// What was counted after `earlier`, which is what this has been before.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut counts = self.counts;
-        counts.iter_mut().zip(earlier.counts).for_each(|(now, then)| *now = now.saturating_sub(then));
+        counts
+            .iter_mut()
+            .zip(earlier.counts)
+            .for_each(|(now, then)| *now = now.saturating_sub(then));
         Histogram { counts, nanos: self.nanos.saturating_sub(earlier.nanos) }
     }
 
@@ -47,7 +50,8 @@ impl Histogram {
         for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             if (before + count) as f64 >= rank {
                 let micros = |bound: usize| (1_u64 << bound.min(BOUNDS - 1)) as f64;
-                let (low, high) = if index == 0 { (0.0, 1.0) } else { (micros(index - 1), micros(index)) };
+                let (low, high) =
+                    if index == 0 { (0.0, 1.0) } else { (micros(index - 1), micros(index)) };
                 // They are taken as evenly spread between two bounds.
                 let within = (rank - before as f64) / count as f64;
                 return Some(Duration::from_nanos((1000.0 * (low + within * (high - low))) as u64));

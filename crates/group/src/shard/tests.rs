@@ -9,8 +9,8 @@ use core::time::Duration;
 use catraca_core::{NodeId, TimerTag};
 
 use super::*;
-use crate::testing::{Recorder, Sent};
 use crate::survey::{MOST_OLD, Survey};
+use crate::testing::{Recorder, Sent};
 use crate::time::Time;
 use crate::view::Epoch;
 use crate::view::tests::view;

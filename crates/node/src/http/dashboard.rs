@@ -121,10 +121,12 @@ mod tests {
         let all = ASSETS.iter().map(|(name, _, content)| (*name, *content));
         for (name, content) in all.chain([("/", PAGE)]) {
             for part in content.split('"').filter(|part| !part.contains(char::is_whitespace)) {
-                let asset = part.strip_prefix("/assets/").or_else(|| {
-                    part.strip_prefix("./").filter(|part| part.ends_with(".js"))
-                });
-                let Some(asset) = asset.map(|it| it.split('#').next().unwrap_or(it)) else { continue };
+                let asset = part
+                    .strip_prefix("/assets/")
+                    .or_else(|| part.strip_prefix("./").filter(|part| part.ends_with(".js")));
+                let Some(asset) = asset.map(|it| it.split('#').next().unwrap_or(it)) else {
+                    continue;
+                };
                 assert!(ASSETS.iter().any(|(its, ..)| *its == asset), "{name} names {asset}");
             }
         }
@@ -135,7 +137,9 @@ mod tests {
         let namespace = "http://www.w3.org/2000/svg";
         for (name, _, content) in ASSETS.iter().chain([&("/", HTML, PAGE)]) {
             let content = content.replace(namespace, "");
-            for forbidden in ["http://", "https://", "innerHTML", "outerHTML", "eval(", "document.write"] {
+            for forbidden in
+                ["http://", "https://", "innerHTML", "outerHTML", "eval(", "document.write"]
+            {
                 assert!(!content.contains(forbidden), "{name} has {forbidden}");
             }
         }

@@ -115,9 +115,8 @@ impl Alerts {
         add_long_holds(seen, &mut all);
         add_queue(seen, &mut all);
         add_anomalies(seen, &mut all);
-        let identity = |alert: &Alert| {
-            (alert.severity, alert.kind, alert.lock.clone(), alert.member.clone())
-        };
+        let identity =
+            |alert: &Alert| (alert.severity, alert.kind, alert.lock.clone(), alert.member.clone());
         let mut since = BTreeMap::new();
         for alert in &mut all {
             let known = self.since.get(&identity(alert)).copied();
@@ -153,7 +152,8 @@ fn add_member(seen: &Seen<'_>, member: &MemberStatus, all: &mut Vec<Alert>) {
         all.push(Alert { member: Some(name.clone()), ..alert(severity, kind, text) });
     };
     if !member.is_in_view {
-        let text = format!("member '{name}' is not in the view: start it, or take it out of the group");
+        let text =
+            format!("member '{name}' is not in the view: start it, or take it out of the group");
         return add(Severity::Critical, Kind::MemberLost, text);
     }
     if let Some(renewed) = member.renewed.map(Duration::from_millis)
@@ -168,7 +168,8 @@ fn add_member(seen: &Seen<'_>, member: &MemberStatus, all: &mut Vec<Alert>) {
     match &member.link {
         LinkStatus::Down(millis, why) if Duration::from_millis(*millis) > LINK_DOWN => {
             let seconds = millis / 1000;
-            let text = format!("member '{name}' cannot be reached from here for {seconds} s: {why}");
+            let text =
+                format!("member '{name}' cannot be reached from here for {seconds} s: {why}");
             add(Severity::Warning, Kind::LinkDown, text);
         }
         LinkStatus::Refused(why) => {

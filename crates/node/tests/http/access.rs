@@ -81,7 +81,8 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         wrong.refused(401, "unknown-token");
         node.ask("Negotiate x", method, &path, body).await.refused(401, "bad-authorization");
     }
-    for path in ["/healthz", "/readyz", "/openapi.json", "/", "/assets/app.js", "/try", "/page.js"] {
+    for path in ["/healthz", "/readyz", "/openapi.json", "/", "/assets/app.js", "/try", "/page.js"]
+    {
         crate::client::ask(node.at, "GET", path, None).await.with(200);
     }
     assert_eq!(node.node.status().grants, 0);

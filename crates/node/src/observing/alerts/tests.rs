@@ -206,6 +206,7 @@ fn what_is_worst_comes_first() {
     });
     case.waiting(0, 1 + MINUTE);
     case.waiting(50, RECENT);
-    let severities: Vec<Severity> = case.kinds().into_iter().map(|(severity, _)| severity).collect();
+    let severities: Vec<Severity> =
+        case.kinds().into_iter().map(|(severity, _)| severity).collect();
     assert_eq!(severities, [Severity::Critical, Severity::Warning, Severity::Warning]);
 }
