@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
-    Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which, Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Picture, Query, Refusal,
+    Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which, Who,
 };
 use catraca_registry::Registry;
 use tokio::sync::{Semaphore, watch};
@@ -151,6 +151,11 @@ impl Gateway {
         yield_now().await;
         drop(turn);
         made.await
+    }
+
+    /// What all members know of the locks called `name`.
+    pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+        self.engine.picture(name).await
     }
 
     /// Ends whatever holds `name`, at whichever member; of several only those with these fences. The audit log

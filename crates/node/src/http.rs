@@ -4,6 +4,7 @@
 //! whatever is refused, by whom ever, leaves as a `problem.rs`. Names of locks travel in bodies and queries and
 //! never in paths, and fences are strings, because they do not fit into the numbers of all JSON readers.
 
+mod anatomy;
 pub(crate) mod caller;
 mod changes;
 mod dashboard;
@@ -26,6 +27,7 @@ pub(crate) mod pieces;
 mod presence;
 pub(crate) mod problem;
 mod rates;
+mod repositories;
 mod server;
 mod state;
 mod status;

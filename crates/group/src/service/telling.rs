@@ -105,6 +105,7 @@ impl Service {
                 return self.close_order(number, None, host, out);
             }
             Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
+            Some(Asking::Anatomy(sitting)) => return self.end_sitting(sitting, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -129,6 +130,7 @@ impl Service {
                 Asking::Timed(errand) => errand.answers.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
                 Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
+                Asking::Anatomy(sitting) => sitting.no_answer_from(member),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));

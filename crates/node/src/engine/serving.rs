@@ -182,6 +182,7 @@ impl Engine {
                 self.record(Record { epoch, what: "kicked", identity, ..Record::default() });
             }
             Output::Page(asker, page) => self.askers.tell_page(asker, page),
+            Output::Picture(asker, result) => self.askers.tell_picture(asker, result),
             Output::Ready => {
                 tracing::info!("locks are granted");
                 self.readiness.notify_waiters();

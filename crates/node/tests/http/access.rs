@@ -63,6 +63,8 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         ("POST", "/v1/check".to_string(), Some(json!({"name": "x", "fence": "1"}))),
         ("POST", "/v1/force-release".to_string(), Some(json!({"name": "x"}))),
         ("GET", "/v1/changes".to_string(), None),
+        ("GET", "/v1/anatomy?name=x".to_string(), None),
+        ("GET", "/v1/git/repositories".to_string(), None),
         ("GET", "/v1/status".to_string(), None),
         ("GET", "/v1/live".to_string(), None),
         ("GET", "/v1/rates".to_string(), None),

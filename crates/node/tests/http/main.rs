@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 mod access;
+mod anatomy;
 mod changes;
 mod client;
 mod dashboard;

@@ -38,13 +38,13 @@ async function json(path, options = {}) {
 
 // Follows a stream of server-sent events until `signal` aborts it, over as many connections as it takes.
 // `onEvent` gets `{ type, id, data }`, the data being read as JSON; and `{ type: "open" }` and
-// `{ type: "closed", why }` as the connection comes and goes. Rejects if the node refuses it for good.
-async function stream(path, onEvent, signal) {
+// `{ type: "closed", why }` as the connection comes and goes. Rejects if the node refuses it for good. `more`: headers.
+async function stream(path, onEvent, signal, more = {}) {
   let pause = FIRST_PAUSE;
   let last = null;
   while (!signal?.aborted) {
     try {
-      const headers = { accept: "text/event-stream", ...authorization() };
+      const headers = { accept: "text/event-stream", ...authorization(), ...more };
       if (last !== null) headers["last-event-id"] = last;
       const answer = await ask(path, { headers, signal, cache: "no-store" });
       onEvent({ type: "open" });
