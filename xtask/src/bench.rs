@@ -3,6 +3,7 @@
 //! The machine may be shared and noisy: every figure is the best of several tries, and nothing here
 //! is a test.
 
+mod dashboard;
 mod git;
 mod graphs;
 mod peers;
@@ -15,6 +16,7 @@ use catraca_algorithms::{NaimiTrehel, Spec};
 use catraca_check::{Options, check};
 use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
 
+pub(crate) use dashboard::{Options as DashboardOptions, measure as dashboard};
 pub(crate) use peers::{
     Options as PeersOptions, all as peers, measure as measure_peers, serve as bare_server,
 };
@@ -26,6 +28,8 @@ use crate::shell;
 pub(crate) enum Other {
     /// Compares Catraca with etcd, ZooKeeper and Redis, and writes docs/BENCHMARKS.md
     Peers(PeersOptions),
+    /// What an open dashboard costs a node with many locks, and the browser that shows it
+    Dashboard(DashboardOptions),
 }
 
 const TRIES: usize = 5;

@@ -86,6 +86,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Test => test::all()?,
         Chore::Claims { check } => claims::write(check)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
+        Chore::Bench { other: Some(bench::Other::Dashboard(options)), .. } => {
+            bench::dashboard(&options)?;
+        }
         Chore::Bench { other: None, table, graphs, git } => bench::all(table, graphs, git)?,
         Chore::Soak(options) => soak::all(&options)?,
         Chore::Chaos(options) => return chaos::all(options),

@@ -71,7 +71,7 @@ function showView(moves) {
   // A view that is shown already only follows what its address says.
   if (shown?.name === name && shown.rest === rest && shown.follow) return shown.follow(params);
   leave();
-  const container = h("div", { class: `view ${view.title.toLowerCase()}` });
+  const container = h("div", { class: "view" });
   show(find("view"), container);
   const argument = decoded(rest ?? "");
   document.title = `${name === "lock" ? argument : view.title} · Catraca`;
@@ -118,7 +118,7 @@ function showState({ state, why }) {
 }
 
 function showWhere({ group, node, readiness, epoch }) {
-  text(find("where"), `node ${node}${group ? ` of ${group}` : ""} · ${readiness} · view ${epoch}`);
+  text(find("node"), `node ${node}${group ? ` of ${group}` : ""} · ${readiness} · view ${epoch}`);
 }
 
 // What is worst is said on every view, in one line.

@@ -131,7 +131,7 @@ export function renderLocks(container, api, params) {
     // In the order of names the first ones are enough; for everything else all have to be known.
     model.want(isPlain ? end + 1 : MOST_LOCKS);
     const due = orderedAt + Math.max(ORDER, TIMES_AS_LONG * cost);
-    if (ordered === null || asked.order !== "name") {
+    if (ordered === null || !isPlain) {
       // What somebody has asked for is not waited for, and neither is a list that is still short.
       if (isAsked || now >= due || shown.best.length < ROWS) {
         shown = first(model.locks.values(), fits, ORDERS[asked.order][1], end);

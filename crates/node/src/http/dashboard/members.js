@@ -100,14 +100,14 @@ function registryOf(registry) {
 
 // The members on a circle, this node at its top, with its links.
 function drawn(status, isNarrow) {
-  const [width, height] = isNarrow ? [340, 330] : [620, 340];
+  const [width, height] = isNarrow ? [340, 340] : [620, 340];
   const { members } = status;
   const own = Math.max(0, members.findIndex((member) => member.link === "this node"));
   const size = members.length > 12 ? 12 : 24;
   const place = (index) => {
     const angle = ((index - own) / members.length) * 2 * Math.PI - Math.PI / 2;
-    const [rx, ry] = members.length === 1 ? [0, 0] : [width / 2 - 80, height / 2 - 62];
-    return [width / 2 + rx * Math.cos(angle), height / 2 - 8 + ry * Math.sin(angle)];
+    const [rx, ry] = members.length === 1 ? [0, 0] : [width / 2 - 80, height / 2 - 74];
+    return [width / 2 + rx * Math.cos(angle), height / 2 + ry * Math.sin(angle)];
   };
   const [x0, y0] = place(own);
   const links = members.map((member, index) => {
@@ -123,12 +123,14 @@ function drawn(status, isNarrow) {
     const ring = svg("circle", { class: `lease ${share > LATE ? "late" : ""}`, cx: x, cy: y, r: size + 5,
       "stroke-dasharray": `${(share * round).toFixed(1)} ${round.toFixed(1)}`, transform: `rotate(-90 ${x} ${y})` });
     const mark = role === "leads" ? "★" : role.startsWith("votes") ? "●" : "";
+    // Words are where no link is: outside of the circle.
+    const [first, second] = y < height / 2 - 20 ? [-size - 28, -size - 13] : [size + 21, size + 35];
     const word = member.in_view ? [role].filter(Boolean) : ["lost"];
     return svg("g", { class: `member ${member.in_view ? "" : "lost"} ${index === own ? "own" : ""}` },
-      svg("circle", { class: "body", cx: x, cy: y, r: size }), ring,
+      svg("circle", { class: "body", cx: x, cy: y, r: size }), share > 0 ? ring : null,
       svg("text", { x, y: y + 5, class: "mark" }, mark),
-      svg("text", { x, y: y + size + 21, class: "caption" }, shortened(member.name)),
-      svg("text", { x, y: y + size + 35, class: "label" }, word.join(" ")),
+      svg("text", { x, y: y + first, class: "caption" }, shortened(member.name)),
+      svg("text", { x, y: y + second, class: "label" }, word.join(" ")),
       svg("title", null, `${member.name}: link ${member.link}`));
   });
   const words = members.map((member) => `${member.name} ${member.in_view ? "in the view" : "lost"}, link ${member.link}`).join("; ");

@@ -46,7 +46,7 @@ export class Model {
     this.clear();
   }
 
-  // Whether everything is known that was asked for.
+  // Whether something that was asked for has yet to come.
   isReading() {
     return this.reading !== null;
   }
@@ -109,6 +109,12 @@ export class Model {
   // Something may have happened of which nobody told: reads again what is known, at its time.
   gap() {
     if (this.due !== undefined) return;
+    if (this.reading !== null && this.locks.size <= PART) {
+      // It has just begun: as when the stream is opened while the list is read.
+      const { wanted } = this;
+      this.clear();
+      return this.want(wanted);
+    }
     const wait = Math.max(0, (this.next ?? 0) - performance.now());
     this.due = setTimeout(() => { this.due = undefined; this.refresh(); }, wait);
   }
