@@ -15,9 +15,10 @@ const PAUSE = 150;
 const IDLE = 5000;
 
 export async function renderAnatomy(container, name, api) {
-  const state = h("p", { class: "faint", role: "status" }, "Asking the members …");
+  const state = h("p", { class: "faint" }, "Asking the members …");
+  const warnings = h("div", { class: "parts", role: "status" });
   const body = h("div", { class: "parts" });
-  show(container, body, state);
+  show(container, warnings, body, state);
   const leaving = new AbortController();
   let timer = 0;
   let isAsking = false;
@@ -31,6 +32,7 @@ export async function renderAnatomy(container, name, api) {
     try {
       const seen = await api.json(`/v1/anatomy?name=${encodeURIComponent(name)}`, { signal: leaving.signal });
       const focused = document.activeElement?.closest?.("details")?.id;
+      warn(warnings, seen);
       draw(body, seen);
       if (focused) document.getElementById(focused)?.querySelector("summary")?.focus();
       text(state, `As each member told it at ${clock(Date.parse(seen.at))}: every one of its own moment, nobody stops for it.`);
@@ -60,13 +62,19 @@ export async function renderAnatomy(container, name, api) {
   return () => ends.forEach((end) => end());
 }
 
+// What one has to know first. It is said again only when it is another.
+function warn(warnings, seen) {
+  const words = seen.remarks.map(sentence);
+  if (seen.silent.length > 0) words.unshift(`No answer from ${listed(seen.silent)}: what is there is missing here.`);
+  const there = [...warnings.children].map((it) => it.textContent);
+  if (words.length === there.length && words.every((it, place) => it === there[place])) return;
+  warnings.hidden = words.length === 0;
+  show(warnings, words.map((it) => h("p", { class: "notice" }, it)));
+}
+
 function draw(body, seen) {
   const open = new Set([...body.querySelectorAll("details[open]")].map((it) => it.id));
-  show(body,
-    seen.silent.length > 0 ? h("p", { class: "notice", role: "alert" },
-      `No answer from ${listed(seen.silent)}: what is there is missing here.`) : null,
-    seen.remarks.map((remark) => h("p", { class: "notice" }, sentence(remark))),
-    seen.instances.map((instance, place) => drawInstance(instance, seen, place)));
+  show(body, seen.instances.map((instance, place) => drawInstance(instance, seen, place)));
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
 }
 
