@@ -8,6 +8,7 @@ mod nodes;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use catraca_algorithms::registry::{self, Family};
+use catraca_core::NodeId;
 use catraca_group::{Ending, Layout, PastGrant, Picture};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -231,8 +232,8 @@ fn instance(picture: &Picture, layout: &Layout, now: u64) -> Instance {
     let counted = |count: fn(&catraca_group::Instance) -> u32| {
         told.iter().filter_map(|(_, it)| *it).map(count).fold(0, u32::saturating_add)
     };
-    let quorum = |(node, members): (usize, &Vec<_>)| Quorum {
-        node: names.of(catraca_core::NodeId(node as u32)),
+    let quorum = |(node, members): (usize, &Vec<NodeId>)| Quorum {
+        node: names.of(NodeId(node as u32)),
         members: members.iter().map(|&node| names.of(node)).collect(),
     };
     Instance {

@@ -36,7 +36,6 @@ struct Named {
     /// `requests` (with `time` and `node`), `per-node` (with `node` and `number`) or `text`.
     kind: &'static str,
     /// What it is now. Nodes are called by their members, but in texts by their numbers.
-    #[schema(value_type = Object)]
     value: serde_json::Value,
 }
 
