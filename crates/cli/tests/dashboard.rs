@@ -133,6 +133,10 @@ fn everything_is_reached_by_keyboard_and_has_a_name() {
         .filter(it => !it.hidden && !(it.textContent.trim() || it.getAttribute('aria-label') || it.labels?.length))
         .map(it => it.outerHTML)";
     assert_eq!(browser.run_script(nameless), json!([]));
+    browser.run_script("document.querySelector('.skip').focus()");
+    browser.press(keys::ENTER);
+    let at = "return [document.activeElement.id, location.hash]";
+    assert_eq!(browser.run_script(at), json!(["view", "#/locks"]));
     // A lock is opened and released by force with keys alone.
     browser.run_script("document.querySelector('tbody a').focus()");
     browser.press(keys::ENTER);
