@@ -133,6 +133,10 @@ fn everything_is_reached_by_keyboard_and_has_a_name() {
         .filter(it => !it.hidden && !(it.textContent.trim() || it.getAttribute('aria-label') || it.labels?.length))
         .map(it => it.outerHTML)";
     assert_eq!(browser.run_script(nameless), json!([]));
+    browser.run_script("document.querySelector('.skip').focus()");
+    browser.press(keys::ENTER);
+    let at = "return [document.activeElement.id, location.hash]";
+    assert_eq!(browser.run_script(at), json!(["view", "#/locks"]));
     // A lock is opened and released by force with keys alone.
     browser.run_script("document.querySelector('tbody a').focus()");
     browser.press(keys::ENTER);
@@ -256,6 +260,8 @@ fn a_page_asks_for_a_token_and_shows_no_more_than_it_is_good_for() {
 
     browser.click("#who button");
     enter(&root);
+    // Between the two it had none.
+    browser.console_messages();
     shows_who(&browser, "root may administer");
     assert_eq!(browser.run_script("return document.querySelector('button.force').disabled"), false);
     browser.click("button.force");
@@ -345,4 +351,53 @@ fn a_list_is_searched_chosen_and_ordered_and_has_pages() {
     let first: Value = browser.run_script("return document.querySelector('tbody a').textContent");
     assert!(first.as_str().unwrap().starts_with("job/"), "{first}");
     assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+/// What the page's own list does with parts and changes, told by a node that is made up.
+const MODEL: &str = r#"
+    return import('/assets/model.js').then(async ({ Model, compareNames, first }) => {
+        const holder = (name, fence) => ({ name, member: 'a', fence, label: 'l', held_ms: 1 });
+        const lock = (name, fence) => ({ name, permits: 1, holders: [holder(name, fence)], queue: [] });
+        const parts = { first: { locks: [lock('a', '1'), lock('c', '2')], next: 'second', silent: [] },
+            second: { locks: [{ ...lock('c', '2'), holders: [], queue: [{ member: 'a', place: 1, label: 'w', waited_ms: 1 }] },
+                lock('e', '3')], next: null, silent: ['b'] } };
+        const api = { json: async path => parts[new URL(path, location).searchParams.get('cursor') ?? 'first'] };
+        const model = new Model(api, () => {});
+        const names = () => [...model.locks.values()].map(it => it.name + it.holders.length + it.queue.length).sort();
+        const seen = [];
+        model.want(1);
+        await model.reading;
+        seen.push(names(), model.isWhole);
+        const enter = (name, fence) => ({ name, permits: 1, entered: [{ member: 'a', label: 'n', fence, ago_ms: 5 }] });
+        // What was not read is not wanted yet; what is between is.
+        model.apply({ locks: [enter('b', '7'), enter('d', '8')] });
+        seen.push(names());
+        model.want(100);
+        await model.reading;
+        seen.push(names(), model.isWhole, model.silent);
+        model.apply({ locks: [{ name: 'a', permits: 1, left: ['1'] }, { name: 'c', permits: 1, waited: [{ member: 'a', label: 'w' }] },
+            enter('z', '9'), { name: 'unknown', permits: 1, left: ['4'] }] });
+        seen.push(names());
+        seen.push(['\u{10ffff}', '\uffff', 'b', 'a', 'aa', '\u{10000}'].sort(compareNames).map(it => it.codePointAt(0)));
+        const numbers = Array.from({ length: 1000 }, (_, index) => (index * 7919) % 1000);
+        seen.push(first(numbers, it => it % 2 === 0, (one, two) => one - two, 3));
+        return seen;
+    })"#;
+
+#[test]
+fn a_page_keeps_its_list_as_a_node_tells_of_it() {
+    let (_service, http) = group(1, &[]);
+    let browser = look(&http, "");
+    let expected = json!([
+        ["a10", "c10"],
+        false,
+        ["a10", "b10", "c10"],
+        ["a10", "b10", "c11", "e10"],
+        true,
+        ["b"],
+        ["b10", "c10", "e10", "z10"],
+        [0x61, 0x61, 0x62, 0xffff, 0x10000, 0x10ffff],
+        {"best": [0, 2, 4], "total": 500},
+    ]);
+    assert_eq!(browser.run_script(MODEL), expected);
 }

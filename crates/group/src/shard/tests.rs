@@ -1,5 +1,6 @@
 //! Shards of a small group that talk to each other, step by step.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;

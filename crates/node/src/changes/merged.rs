@@ -129,7 +129,8 @@ impl Merged {
     }
 
     /// Whether there is nothing to tell.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.changes == 0 && !self.has_gap
     }
 

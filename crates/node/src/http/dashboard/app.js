@@ -24,6 +24,8 @@ const find = (id) => document.getElementById(id);
 let leave = () => {};
 let shown = null;
 
+// The address says which view is shown: it cannot say where in it.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); find("view").focus(); });
 addEventListener("hashchange", () => showView(true));
 api.whenUnknown((refused) => enter(refused));
 live.on("state", showState);

@@ -243,7 +243,8 @@ function made(name, permits) {
 }
 
 export function holderOf({ member, fence, label, pid, host, held_ms, durable }, now) {
-  return { member, fence, label, pid, host, since: now - held_ms, durable: durable ?? null };
+  // A durable hold has an owner, whoever has asked for it.
+  return { member, fence, label: durable?.owner ?? label, pid, host, since: now - held_ms, durable: durable ?? null };
 }
 
 export function waiterOf({ member, place, label, pid, host, waited_ms }, now) {
