@@ -12,16 +12,18 @@ const ARROW = 9;
 export function drawPointers(instance) {
   const members = instance.members;
   const ring = members.length < 2 ? 0 : Math.max(95, (members.length * (2 * RADIUS + 34)) / (2 * Math.PI));
-  const side = 2 * (ring + RADIUS + 36);
-  const width = Math.max(side, 380);
-  const centre = { x: width / 2, y: side / 2 };
+  const width = Math.max(2 * (ring + RADIUS + 36), 380);
+  const centre = { x: width / 2, y: 0 };
   const places = new Map(members.map((part, index) => {
     const angle = (2 * Math.PI * index) / members.length - Math.PI / 2;
     return [part.member, { x: centre.x + ring * Math.cos(angle), y: centre.y + ring * Math.sin(angle) }];
   }));
   const quorum = quorumOfInterest(instance);
+  // Three lie in a triangle, which needs less room below than above.
+  const heights = [...places.values()].map((place) => place.y);
+  const [top, bottom] = [Math.min(...heights) - RADIUS - 34, Math.max(...heights) + RADIUS + 38];
   const picture = svg("svg", {
-    viewBox: `0 0 ${round(width)} ${round(side)}`, class: "pointers", role: "img", "aria-label": inWords(instance),
+    viewBox: `0 ${round(top)} ${round(width)} ${round(bottom - top)}`, class: "pointers", role: "img", "aria-label": inWords(instance),
   });
   picture.append(
     ...members.filter((part) => quorum.has(part.member)).map((part) => halo(places.get(part.member))),
