@@ -118,7 +118,7 @@ fn everything_is_reached_by_keyboard_and_has_a_name() {
     let browser = look(&http, "locks");
     shows(&browser, "deploy", true);
     browser.run_script("document.activeElement.blur()");
-    let focused = "const it = document.activeElement; return it.textContent || it.id";
+    let focused = "const it = document.activeElement; return it.id || it.textContent";
     let mut seen = Vec::new();
     for _ in 0..20 {
         browser.press(keys::TAB);

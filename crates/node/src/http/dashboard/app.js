@@ -35,10 +35,13 @@ enter(null);
 
 // Finds out who we are, asks for a token if the node wants one, and shows what was asked for.
 async function enter(refused) {
+  // Several requests may be refused at once: whoever types a token already goes on.
+  if (refused !== null && document.getElementById("token") !== null) return;
   live.stop();
   leave();
   leave = () => {};
   shown = null;
+  show(find("view"));
   if (refused !== null) return askForToken(find("view"), refused, () => enter(null));
   try {
     await api.identify();
