@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use support::Folder;
 use support::browser::{Browser, keys};
 use support::dashboard::{Group, ask};
+use support::service::{Process, Service, addresses};
 
 /// "ann:x", as a client sends it.
 const ANN: &str = "Basic YW5uOng=";
@@ -32,8 +33,17 @@ fn guarded() -> (Group, [String; 3]) {
             let add = ["token", "add", name, "--role", role, "--file", "tokens"];
             folder.run(&add).quietly(0).stdout.trim().to_string()
         });
-    folder.write("a.toml", "tokens = \"tokens\"\n[git]\nsteal = \"administer\"\n");
-    let group = Group::start_in(folder, 1, &["--config", "a.toml"]);
+    let mut at = addresses(2);
+    let (http, listen) = (at.remove(1), at.remove(0));
+    let config = format!(
+        "name = 'alone'\nlisten = '{listen}'\n[security]\ntokens = 'tokens'\n[git]\nsteal = 'administer'\n"
+    );
+    folder.write("a.toml", config);
+    let flags = ["node", "--config", "a.toml", "--data", "d", "--http", &http];
+    let node = Process::start(folder.command(&flags));
+    node.says(&format!("listens at {listen}"));
+    let service = Service { folder, addresses: vec![listen], nodes: vec![node] };
+    let group = Group { service, http: vec![http] };
     (group, tokens)
 }
 

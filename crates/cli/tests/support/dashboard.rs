@@ -17,11 +17,7 @@ pub(crate) struct Group {
 impl Group {
     /// So many members, with these flags.
     pub(crate) fn start(count: u16, flags: &[&str]) -> Self {
-        Self::start_in(Folder::new(), count, flags)
-    }
-
-    /// The same in a folder in which there is something already.
-    pub(crate) fn start_in(folder: Folder, count: u16, flags: &[&str]) -> Self {
+        let folder = Folder::new();
         let service = Service { folder, addresses: addresses(count), nodes: Vec::new() };
         let mut group = Group { service, http: addresses(count) };
         let node = |member: usize| -> Process {

@@ -16,7 +16,7 @@ const IDLE = 5000;
 
 export async function renderAnatomy(container, name, api) {
   const state = h("p", { class: "faint" }, "Asking the members …");
-  const warnings = h("div", { class: "parts", role: "status" });
+  const warnings = h("div", { class: "parts", role: "status", hidden: true });
   const body = h("div", { class: "parts" });
   show(container, warnings, body, state);
   const leaving = new AbortController();

@@ -21,6 +21,10 @@ document.addEventListener("visibilitychange", () => {
   else if (isWanted && abort === null) open();
 });
 
+// A page that is left may be kept as it is, to be shown again: kept with its stream, it would take a connection.
+addEventListener("pagehide", close);
+addEventListener("pageshow", (event) => { if (event.persisted && isWanted && abort === null) open(); });
+
 export const live = { on, start, stop, withLocks };
 
 // Calls `listener` with what comes, and with what came last if there is something. Returns what ends that.

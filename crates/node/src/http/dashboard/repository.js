@@ -14,6 +14,10 @@ const MOST_LOADED = 50_000;
 // Changes that follow each other at once are drawn together.
 const PAUSE = 100;
 const TICK = 30_000;
+// Where changes cannot be followed at once, the list is not waited for any longer.
+const PATIENCE = 2000;
+// A page that is hidden for so long lets its stream go: browsers open only a few connections to one address.
+const HIDDEN = 10_000;
 const DAY = 86_400_000;
 const AGES = [["any age", 0], ["1 day", DAY], ["1 week", 7 * DAY], ["2 weeks", 14 * DAY], ["4 weeks", 28 * DAY], ["12 weeks", 84 * DAY]];
 // A lock as old as this is shown as an old one.
@@ -25,6 +29,8 @@ export function renderRepository(container, api, { repository, headers, rename, 
   const locks = new Map();
   let me = null;
   let isLoading = false;
+  let isLoaded = false;
+  let isStale = false;
   let waiting = [];
   let isCut = false;
   let drawing = 0;
@@ -50,8 +56,21 @@ export function renderRepository(container, api, { repository, headers, rename, 
         h("th", { scope: "col" }, h("span", { class: "unseen" }, "What you can do")))), rows)), none, pages));
 
   const ticking = setInterval(() => refresh(container), TICK);
+  let following = null;
+  let hiding = 0;
+  const watched = [
+    [document, "visibilitychange", () => {
+      clearTimeout(hiding);
+      if (document.hidden) hiding = setTimeout(unfollow, HIDDEN);
+      else follow();
+    }],
+    // A page that is left may be kept as it is, to be shown again.
+    [window, "pagehide", () => unfollow()],
+    [window, "pageshow", (event) => { if (event.persisted) follow(); }],
+  ];
+  for (const [target, type, listener] of watched) target.addEventListener(type, listener, { signal: leaving.signal });
   begin();
-  return () => { leaving.abort(); clearInterval(ticking); clearTimeout(drawing); };
+  return () => { unfollow(); leaving.abort(); clearInterval(ticking); clearTimeout(drawing); clearTimeout(hiding); };
 
   // What is asked of the node.
 
@@ -68,17 +87,35 @@ export function renderRepository(container, api, { repository, headers, rename, 
       return complain(`This repository cannot be shown: ${error.message}.`);
     }
     drawAbout();
-    // What happens is followed first, so that nothing is missed between the list and the first change.
+    follow();
+    setTimeout(() => { if (!isLoaded && !leaving.signal.aborted) load(); }, PATIENCE);
+  }
+
+  // What happens is followed first, and then the list is asked for, so that nothing is missed between them.
+  function follow() {
+    if (me === null || following !== null || leaving.signal.aborted) return;
+    const own = new AbortController();
+    following = own;
     api.stream(`${base}/changes`, (event) => {
+      if (own.signal.aborted) return;
       if (event.type === "open" || event.type === "gap") load();
       else if (event.type === "lock") take(event.data);
       else if (event.type === "closed") text(count, "Not live: trying again …");
-    }, leaving.signal, headers).catch((error) => complain(`What happens cannot be followed: ${error.message}.`));
+    }, own.signal, headers).catch((error) => {
+      if (!own.signal.aborted) complain(`What happens cannot be followed: ${error.message}.`);
+    });
+  }
+
+  function unfollow() {
+    following?.abort();
+    following = null;
   }
 
   async function load() {
-    if (isLoading) return;
+    // A list that was begun before does not know everything.
+    if (isLoading) { isStale = true; return; }
     isLoading = true;
+    isStale = false;
     waiting = [];
     try {
       const found = new Map();
@@ -94,6 +131,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
       locks.clear();
       for (const [id, lock] of found) locks.set(id, lock);
       for (const change of waiting) apply(change);
+      isLoaded = true;
       draw();
     } catch (error) {
       if (leaving.signal.aborted) return;
@@ -102,6 +140,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
     } finally {
       isLoading = false;
     }
+    if (isStale) load();
   }
 
   // Something has happened.
