@@ -60,7 +60,9 @@ impl Git {
                 known.entry(repository).or_default();
             }
         }
-        let next = last.map(|last| last.to_string());
+        let more = more || known.len() > limit;
+        let known: Vec<_> = known.into_iter().take(limit).collect();
+        let next = known.last().filter(|_| more).map(|(name, _)| name.to_string());
         let repository = |(name, (locks, oldest)): (Repository, (usize, Option<u64>))| {
             let (repository, oldest) = (name.to_string(), oldest.map(rfc3339));
             KnownRepository { repository, locks, oldest }
