@@ -4,6 +4,7 @@
 //! is a test.
 
 mod build;
+mod dashboard;
 mod git;
 mod graphs;
 mod peers;
@@ -16,6 +17,7 @@ use catraca_algorithms::{NaimiTrehel, Spec};
 use catraca_check::{Options, check};
 use catraca_sim::{EventQueue, Hooks, Random, Scenario, Time, run};
 
+pub(crate) use dashboard::{Options as DashboardOptions, measure as dashboard};
 pub(crate) use peers::{
     Options as PeersOptions, all as peers, measure as measure_peers, serve as bare_server,
 };
@@ -27,6 +29,8 @@ use crate::shell;
 pub(crate) enum Other {
     /// Compares Catraca with etcd, ZooKeeper and Redis, and writes docs/BENCHMARKS.md
     Peers(PeersOptions),
+    /// What an open dashboard costs a node with many locks, and the browser that shows it
+    Dashboard(DashboardOptions),
 }
 
 const TRIES: usize = 5;

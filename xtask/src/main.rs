@@ -94,8 +94,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Claims { check } => claims::write(check)?,
         Chore::Docs(options) => docs::all(&options)?,
         Chore::Bench { other: Some(bench::Other::Peers(options)), .. } => bench::peers(&options)?,
+        Chore::Bench { other: Some(bench::Other::Dashboard(options)), .. } => {
+            bench::dashboard(&options)?;
+        }
         Chore::Bench { build: true, .. } => bench::build()?,
-        Chore::Bench { table, graphs, git, .. } => bench::all(table, graphs, git)?,
+        Chore::Bench { other: None, table, graphs, git, .. } => bench::all(table, graphs, git)?,
         Chore::Soak(options) => soak::all(&options)?,
         Chore::Chaos(options) => return chaos::all(options),
         Chore::Package(options) => package::all(&options)?,

@@ -278,6 +278,12 @@ impl Spec {
         })
     }
 
+    /// The quorum of each node, for algorithms that use quorums; nothing of others.
+    pub fn quorums(&self) -> Option<Quorums> {
+        let uses_quorums = self.entry().ok()?.parameters.contains(&"quorum");
+        uses_quorums.then(|| self.build_quorums().ok()).flatten()
+    }
+
     /// The clusters that the spec describes, for algorithms that know of clusters. Two halves by
     /// default, the first no smaller, so that there is an outside.
     pub fn build_clusters(&self) -> Result<Clusters, SpecError> {

@@ -4,12 +4,12 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{NodeId, Phase, Stamp};
 
 /// The value of a variable, so that a picture can tell a pointer from a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
     /// Whether something is so.
@@ -31,7 +31,7 @@ pub enum Value {
 }
 
 /// A variable of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
     /// Its name in the paper; where a node has parts, with the part before it, as in `sta.last_msg`.
     pub name: Cow<'static, str>,
@@ -53,6 +53,11 @@ impl Variables {
     /// All of them, in the order in which they were named.
     pub fn as_slice(&self) -> &[Variable] {
         &self.0
+    }
+
+    /// The same, to be kept.
+    pub fn into_vec(self) -> Vec<Variable> {
+        self.0
     }
 
     /// Names a variable.

@@ -126,7 +126,7 @@ pub enum Change {
 }
 
 /// Why somebody who is inside leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Ending {
     /// It wants to.
     Released,

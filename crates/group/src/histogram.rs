@@ -31,6 +31,36 @@ impl Histogram {
         self.nanos = self.nanos.saturating_add(other.nanos);
     }
 
+    /// What was counted after `earlier`, which is what this has been before.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut counts = self.counts;
+        counts
+            .iter_mut()
+            .zip(earlier.counts)
+            .for_each(|(now, then)| *now = now.saturating_sub(then));
+        Histogram { counts, nanos: self.nanos.saturating_sub(earlier.nanos) }
+    }
+
+    /// The time within which this share of them was over, from 0 to 1; nothing if there were none. The truth
+    /// is in the same power of two: of what took longer than the last bound, that bound is said.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let all = self.count();
+        let rank = (share.clamp(0.0, 1.0) * all as f64).max(1.0);
+        let mut before = 0;
+        for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            if (before + count) as f64 >= rank {
+                let micros = |bound: usize| (1_u64 << bound.min(BOUNDS - 1)) as f64;
+                let (low, high) =
+                    if index == 0 { (0.0, 1.0) } else { (micros(index - 1), micros(index)) };
+                // They are taken as evenly spread between two bounds.
+                let within = (rank - before as f64) / count as f64;
+                return Some(Duration::from_nanos((1000.0 * (low + within * (high - low))) as u64));
+            }
+            before += count;
+        }
+        None
+    }
+
     /// For each bound, how many took at most that long and longer than the bound before.
     pub fn counts(&self) -> impl Iterator<Item = (Duration, u64)> {
         (0..BOUNDS).map(|bound| (Duration::from_micros(1 << bound), self.counts[bound]))
@@ -94,6 +124,33 @@ mod tests {
         for (nanos, at) in expected {
             assert_eq!(bound(nanos), at, "{nanos}");
         }
+    }
+
+    #[test]
+    fn a_quantile_lies_between_the_bounds_of_its_rank() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        histogram.add(Duration::from_micros(100), 99);
+        histogram.add(Duration::from_secs(10), 1);
+        let micros = |share| histogram.quantile(share).unwrap().as_micros();
+        assert!((65..=128).contains(&micros(0.5)), "{}", micros(0.5));
+        assert!((65..=128).contains(&micros(0.99)), "{}", micros(0.99));
+        assert!((8_388_608..=16_777_216).contains(&micros(1.0)), "{}", micros(1.0));
+        assert!(micros(0.0) <= micros(0.5) && micros(0.5) < micros(0.9));
+        let mut endless = Histogram::default();
+        endless.add(Duration::from_secs(3600), 1);
+        assert_eq!(endless.quantile(0.5), Some(Duration::from_micros(1 << 27)), "the last bound");
+    }
+
+    #[test]
+    fn what_was_counted_since_is_the_difference() {
+        let mut histogram = Histogram::default();
+        histogram.add(Duration::from_millis(1), 3);
+        let earlier = histogram;
+        histogram.add(Duration::from_secs(1), 2);
+        let since = histogram.since(&earlier);
+        assert_eq!((since.count(), since.sum()), (2, Duration::from_secs(2)));
+        assert_eq!(earlier.since(&histogram), Histogram::default(), "it does not wrap");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use core::time::Duration;
 use catraca_algorithms::{Spec, SpecError, Visitor};
 use catraca_core::{
     Algorithm, Bounds, Claim, Effect, Effects, Fence, Input, Message, NodeId, Start, TimerTag,
+    Variable, Variables,
 };
 
 use crate::blocks::Blocks;
@@ -68,6 +69,16 @@ impl Step {
     }
 }
 
+/// What an instance knows, as one node of the group sees it, for whoever shows it to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// By the names of the paper.
+    pub(crate) variables: Vec<Variable>,
+    /// The node that it would turn to for the token, itself if to nobody; nothing where nodes do not point
+    /// to each other.
+    pub(crate) points_to: Option<NodeId>,
+}
+
 /// All instances of one algorithm on one shard.
 pub(crate) trait Kind: Send + Sync {
     /// A new instance, seen from node `me` of it, that begins in `start`.
@@ -81,6 +92,12 @@ pub(crate) trait Kind: Send + Sync {
 
     /// The state of the instance at `slot`, for whoever compares states.
     fn hash(&self, slot: Slot, hasher: &mut dyn Hasher);
+
+    /// Whether the instance at `slot` has the token; nothing of an algorithm without one.
+    fn has_token(&self, slot: Slot) -> Option<bool>;
+
+    /// What the instance at `slot` knows.
+    fn show(&self, slot: Slot) -> Shown;
 
     /// A copy.
     fn boxed_clone(&self) -> Box<dyn Kind>;
@@ -184,6 +201,17 @@ impl<A: Algorithm> Kind for Instances<A> {
         self.states[slot.0 as usize].hash(&mut hasher);
     }
 
+    fn has_token(&self, slot: Slot) -> Option<bool> {
+        A::TOKEN.then(|| self.states[slot.0 as usize].holds_token())
+    }
+
+    fn show(&self, slot: Slot) -> Shown {
+        let state = &self.states[slot.0 as usize];
+        let mut variables = Variables::new();
+        state.variables(&mut variables);
+        Shown { variables: variables.into_vec(), points_to: state.points_to() }
+    }
+
     fn boxed_clone(&self) -> Box<dyn Kind> {
         Box::new(Instances {
             config: Arc::clone(&self.config),
@@ -261,6 +289,21 @@ mod tests {
         assert!(step.anomalies.is_empty(), "it was inside");
         kind.step(slot, Stimulus::Request(Claim::single()), &mut step);
         assert!(step.granted.is_some());
+    }
+
+    #[test]
+    fn an_instance_shows_what_its_algorithm_knows_and_whether_the_token_is_here() {
+        let mut kind = kind_of(&Spec::new("naimi-trehel", 2)).unwrap();
+        let (home, other) =
+            (kind.create(NodeId(0), &Start::idle()), kind.create(NodeId(1), &Start::idle()));
+        assert_eq!((kind.has_token(home), kind.has_token(other)), (Some(true), Some(false)));
+        let shown = kind.show(other);
+        assert_eq!(shown.points_to, Some(NodeId(0)));
+        let last = shown.variables.iter().find(|variable| variable.name == "last").unwrap();
+        assert_eq!(last.value, catraca_core::Value::Node(Some(NodeId(0))));
+        let mut permissions = kind_of(&Spec::new("ricart-agrawala", 2)).unwrap();
+        let slot = permissions.create(NodeId(0), &Start::idle());
+        assert_eq!((permissions.has_token(slot), permissions.show(slot).points_to), (None, None));
     }
 
     #[test]

@@ -14,6 +14,7 @@
 #![no_std]
 extern crate alloc;
 
+mod anatomy;
 mod blocks;
 mod detector;
 mod driver;
@@ -28,6 +29,7 @@ mod member;
 mod membership;
 mod name;
 mod question;
+mod recent;
 mod refusal;
 pub mod registry;
 mod request;
@@ -36,6 +38,7 @@ mod service;
 mod session;
 mod shard;
 mod status;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -45,6 +48,7 @@ mod view;
 mod wait;
 
 pub use ahash::RandomState;
+pub use anatomy::{Anatomy, Instance, Layout, Picture, ShownNode};
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
     Change, Client, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,
@@ -60,7 +64,7 @@ pub use histogram::{Histogram, Times};
 pub use listing::{DurableLine, Line, LineKey, MOST_LINES, Page, PageBuilder, Query, Selection};
 #[doc(hidden)]
 pub use lock::mutants::{MUTANTS, Mutant};
-pub use lock::{MOST_WAITERS, Owner, Ticket};
+pub use lock::{MOST_WAITERS, Owner, Stand, Ticket};
 pub use member::{Input, WholeMember};
 pub use membership::{
     Beat, Cause, Directive, Entry, Lease, Leaving, Membership, Past, Roster, Run, Settings,
@@ -70,6 +74,7 @@ pub use membership::{
 pub use membership::{VIEW_MUTANTS, ViewMutant};
 pub use name::{LONGEST_NAME, LockName, NameError};
 pub use question::{Answer, PeerMessage, Question};
+pub use recent::PastGrant;
 pub use refusal::{Class, Refusal};
 pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
@@ -80,8 +85,9 @@ pub use session::{
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, Readiness, RegistryStatus,
-    Status,
+    Standing, Status,
 };
+pub use survey::{LongQueue, MOST_OLD, OldHold, Survey};
 pub use time::Time;
 pub use timed::{
     AcquireTimed, LONGEST_TOKEN, MOST_QUESTIONS, Operation, Renewal, TIMED_TTL_RANGE, TimedCopy,

@@ -16,6 +16,7 @@ use alloc::collections::BTreeMap;
 use core::hash::{Hash, Hasher};
 
 use catraca_core::{Claim, Fence};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::fence;
@@ -134,6 +135,17 @@ impl Seat {
     fn idle(slot: Slot) -> Self {
         Seat { slot, turn: 0, has_left: false, place: Place::Idle(Last::NONE) }
     }
+}
+
+/// What a seat is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stand {
+    /// Nothing.
+    Idle,
+    /// It has asked the group.
+    Asking,
+    /// A client is inside.
+    Inside,
 }
 
 /// How a lock treats its clients.
@@ -415,6 +427,12 @@ impl Lock {
         self.holds().find(|hold| hold.ticket == ticket).map(|hold| hold.fence)
     }
 
+    /// What `ticket` was granted, where clients want sets.
+    pub(crate) fn claim_of(&self, ticket: Ticket) -> Option<Claim> {
+        let hold = self.holds().find(|hold| hold.ticket == ticket)?;
+        hold.asker.set.as_ref().map(|set| set.claim.clone())
+    }
+
     /// The newest fence that is known here: of whoever is inside, or was in the present view.
     pub(crate) fn newest_fence(&self) -> Option<Fence> {
         let newest = self.seats.iter().map(|seat| seat.place.last().0).max();
@@ -435,6 +453,15 @@ impl Lock {
     pub(crate) fn is_at_rest(&self) -> bool {
         let is_idle = |seat: &Seat| matches!(seat.place, Place::Idle(_));
         self.waiting.is_empty() && self.seats.iter().all(is_idle)
+    }
+
+    /// What a seat is doing.
+    pub(crate) fn stand(&self, seat: usize) -> Stand {
+        match self.seats.get(seat).map(|seat| &seat.place) {
+            Some(Place::Inside(_)) => Stand::Inside,
+            Some(Place::Asking(..)) => Stand::Asking,
+            Some(Place::Idle(_)) | None => Stand::Idle,
+        }
     }
 
     /// How many seats it has here.

@@ -143,6 +143,12 @@ impl WholeMember {
         self
     }
 
+    /// It remembers so many grants and releases from now on.
+    #[cfg(test)]
+    pub(crate) fn remember(&mut self, most: usize) {
+        self.shard.remember(most);
+    }
+
     /// Takes one step.
     pub fn step(&mut self, input: Input<'_>, driver: &mut dyn Driver, out: &mut Vec<Output>) {
         let WholeMember { service, shard, hasher } = self;

@@ -12,6 +12,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::anatomy::Anatomy;
 use crate::driver::StepMessage;
 use crate::durable::HoldId;
 use crate::force::Order;
@@ -79,6 +80,8 @@ pub enum Question {
     Remember(Box<TimedCopy>),
     /// To remember it no more.
     Forget(HoldId),
+    /// What is known there of the locks of this name.
+    Anatomy(String),
 }
 
 /// An answer.
@@ -98,4 +101,6 @@ pub enum Answer {
     Remembered(bool),
     /// To [`Question::Forget`].
     Forgotten,
+    /// To [`Question::Anatomy`].
+    Anatomy(Box<Anatomy>),
 }

@@ -9,6 +9,7 @@
 //! What to read first: [`acquire`](Service::acquire) in `acquiring.rs`.
 
 mod acquiring;
+mod anatomy;
 mod asking;
 mod crashes;
 mod durable;
@@ -35,6 +36,7 @@ use core::hash::{Hash, Hasher};
 
 use catraca_core::{Claim, Fence};
 
+use crate::anatomy::Picture;
 use crate::detector::Detector;
 use crate::driver::{Driver, Ending, Outputs, Place, Settled, Timer};
 use crate::durable::DurableHold;
@@ -164,6 +166,8 @@ pub enum Output {
     Kicked(String),
     /// The page that somebody of this member has asked for.
     Page(u64, Page),
+    /// What this asker wanted to see of a lock.
+    Picture(u64, Result<Box<Picture>, Refusal>),
     /// From now on the member grants locks.
     Ready,
     /// The member does not belong to its group any more, and why.
@@ -223,6 +227,8 @@ enum Asking {
     Order(u64, usize),
     /// For somebody who wants to know the newest fence of a lock.
     Fence(fences::Comparison),
+    /// For somebody who wants to see a lock.
+    Anatomy(anatomy::Sitting),
 }
 
 /// All that a member decides beside its locks.
@@ -389,7 +395,11 @@ impl Hash for Service {
         for (number, asking) in &self.questions {
             let request = match asking {
                 Asking::IsHeld(request) => Some(request),
-                Asking::List(_) | Asking::Timed(_) | Asking::Fence(_) | Asking::Order(..) => None,
+                Asking::List(_)
+                | Asking::Timed(_)
+                | Asking::Fence(_)
+                | Asking::Order(..)
+                | Asking::Anatomy(_) => None,
             };
             (number, request).hash(hasher);
         }

@@ -4,6 +4,7 @@
 //! seats of this member are delivered at once, messages to other members are given to the driver in
 //! order, and whoever has come to the end of waiting is collected in the [`Outputs`].
 
+mod anatomy;
 mod crashes;
 mod creating;
 mod looking;
@@ -33,6 +34,7 @@ use crate::kind::{Step, Stimulus};
 use crate::lock::mutants::{Mutant, Mutation};
 use crate::lock::{Asker, Grant, Left, Lock, Owner, Set, Ticket};
 use crate::membership::{Rules, Sound};
+use crate::recent::Recent;
 use crate::refusal::Refusal;
 use crate::request::RequestId;
 use crate::returning::Returning;
@@ -149,6 +151,8 @@ pub struct Shard {
     times: Times,
     /// When locks were left for which others wait here, until one of these is inside.
     left: BTreeMap<LockIndex, Time>,
+    /// What was granted and released last, if the driver wants to show it.
+    recent: Recent,
 }
 
 impl Shard {
@@ -178,7 +182,13 @@ impl Shard {
             counts: Counts::default(),
             times: Times::default(),
             left: BTreeMap::new(),
+            recent: Recent::default(),
         }
+    }
+
+    /// It remembers so many grants and releases from now on.
+    pub fn remember(&mut self, most: usize) {
+        self.recent = Recent::of(most);
     }
 
     /// Its locks are broken in one way from now on.
@@ -326,7 +336,9 @@ impl Shard {
         }
         let lock = &mut self.locks[index.0 as usize];
         let rules = self.families[usize::from(lock.kind)].rules;
-        measure_hold(&mut self.times, &self.counts, lock, ticket, out);
+        if let Some((fence, now)) = measure_hold(&mut self.times, &self.counts, lock, ticket, out) {
+            self.recent.left(index, fence, now, ending);
+        }
         let driver = &mut out.driver;
         let left = match self.mutation {
             None => lock.leave(ticket, rules, || driver.now()),
@@ -369,6 +381,8 @@ impl Shard {
         if let Some(since) = since {
             self.measure_wait(index, since, at);
         }
+        let lock = &self.locks[index.0 as usize];
+        self.recent.granted(index, fence, at, since, || lock.claim_of(ticket));
         let place = Place { shard: out.shard, lock: index, ticket };
         out.settled.push(Settled { place, request, outcome: Outcome::Granted(fence) });
         self.tell(place, Change::Granted(fence), out);

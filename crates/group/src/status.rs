@@ -50,6 +50,33 @@ pub struct Status {
     pub anomalies: u64,
 }
 
+/// How a node stands in its group: what can be told without a look at every lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The group's name.
+    pub group: String,
+    /// The member's name.
+    pub node: String,
+    /// How long it has been running, in milliseconds.
+    pub millis: u64,
+    /// The epoch of its view.
+    pub epoch: u32,
+    /// Whether it grants locks.
+    pub readiness: Readiness,
+    /// For how long it may go on to grant locks without hearing from the registry, in milliseconds.
+    pub valid: Option<u64>,
+    /// Every member, also those that are not in the view.
+    pub members: Vec<MemberStatus>,
+    /// Where the group keeps its registry, and how that is doing.
+    pub registry: Option<RegistryStatus>,
+    /// The last views that began here, the newest last.
+    pub views: Vec<PastView>,
+    /// Open sessions.
+    pub sessions: u64,
+    /// What came that cannot come in a correct run.
+    pub anomalies: u64,
+}
+
 /// Whether a member grants locks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Readiness {

@@ -272,6 +272,11 @@ impl Identity {
         matches!(self.rights, Source::Token(_))
     }
 
+    /// What it may do, and the patterns of the names with which; none of them means every name.
+    pub(crate) fn rights(&self) -> Result<(Role, Vec<String>), Denied> {
+        self.with_rights(|rights| Ok((rights.role, rights.names.clone())))
+    }
+
     /// Whether it may do what takes `role` to a lock of any name.
     pub(crate) fn may_everywhere(&self, role: Role) -> Result<(), Denied> {
         self.may(role, [])?;

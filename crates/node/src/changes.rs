@@ -9,6 +9,7 @@
 //! told as they arrive: the fences say in which order a lock was granted.
 
 mod group;
+pub(crate) mod merged;
 mod queue;
 mod recent;
 

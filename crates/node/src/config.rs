@@ -22,7 +22,8 @@ use crate::registry::RegistryPlace;
 pub use audit::AuditConfig;
 pub use error::ConfigError;
 pub use git::{
-    Fold, GIT_TURNS, GitConfig, Policy, RepositoryConfig, RepositorySettings, WebhookConfig,
+    Fold, GIT_TURNS, GitConfig, Policy, RepositoryConfig, RepositorySettings, StealRole,
+    WebhookConfig,
 };
 
 pub use http::HttpConfig;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Query, Refusal, Renewal,
-    Selection, Status, Target, TimedHold, Transfer, Unlock, Wait, Which, Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Picture, Query, Refusal,
+    Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which, Who,
 };
 use catraca_registry::Registry;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::yield_now;
 
 use crate::access::Identity;
@@ -22,6 +22,7 @@ use crate::changes::Subscription;
 use crate::engine::Engine;
 use crate::metrics::{self, Metrics};
 use crate::mutex::hold;
+use crate::observing::Observed;
 use crate::program::{Guard, Names, Request};
 use crate::secret::secret;
 
@@ -152,14 +153,21 @@ impl Gateway {
         made.await
     }
 
-    /// Ends whatever holds `name`, at whichever member; of several only those with these fences.
+    /// What all members know of the locks called `name`.
+    pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+        self.engine.picture(name).await
+    }
+
+    /// Ends whatever holds `name`, at whichever member; of several only those with these fences. The audit log
+    /// keeps the note.
     pub(crate) async fn force_release(
         &self,
         name: &str,
         fences: &[u64],
         by: &str,
+        note: &str,
     ) -> Result<Vec<ForcedHold>, Refusal> {
-        self.engine.force_release(name, fences, by).await
+        self.engine.force_release(name, fences, by, note).await
     }
 
     /// Somebody was not allowed what it asked for; see [`Engine::record_denial`].
@@ -211,6 +219,21 @@ impl Gateway {
     /// Everything that is counted, in the form of OpenMetrics.
     pub(crate) fn metrics_text(&self) -> String {
         metrics::text(&self.engine)
+    }
+
+    /// What the member is called.
+    pub(crate) fn own_name(&self) -> &str {
+        &self.engine.shape.own().name
+    }
+
+    /// How long clients have waited for locks and held them, and how long hand-overs took.
+    pub(crate) fn times(&self) -> Times {
+        self.engine.counts().1
+    }
+
+    /// Looks at the node once a second, for whoever wants to know, until `stop` says so.
+    pub(crate) fn observe(&self, stop: watch::Receiver<bool>) -> Arc<Observed> {
+        Observed::start(Arc::clone(&self.engine), stop)
     }
 
     /// How the node is doing.

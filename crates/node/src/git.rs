@@ -14,6 +14,7 @@ mod lock;
 mod locks;
 mod objects;
 mod path;
+mod repositories;
 mod repository;
 mod sets;
 mod store;
@@ -37,6 +38,7 @@ use self::answer::Refused;
 use self::asking::Asking;
 use self::following::Following;
 use self::objects::Objects;
+pub(crate) use self::repositories::{MOST_REPOSITORIES, Repositories};
 use self::repository::{Repository, RepositoryError};
 use self::webhooks::Webhooks;
 use crate::access::Role;
@@ -171,6 +173,7 @@ fn whoami(asking: &Asking) -> Result<Response, Refused> {
         "policy": asking.settings.policy,
         "default_branch": asking.settings.default_branch,
         "fold": asking.settings.fold,
+        "steal": asking.settings.steal,
         "objects": asking.git.objects.word(),
     });
     Ok(answer::json(StatusCode::OK, body.to_string()))

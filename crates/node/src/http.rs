@@ -4,8 +4,10 @@
 //! whatever is refused, by whom ever, leaves as a `problem.rs`. Names of locks travel in bodies and queries and
 //! never in paths, and fences are strings, because they do not fit into the numbers of all JSON readers.
 
+mod anatomy;
 pub(crate) mod caller;
 mod changes;
+mod dashboard;
 mod document;
 pub(crate) mod feed;
 mod force;
@@ -17,11 +19,15 @@ mod host;
 pub(crate) mod input;
 #[cfg(test)]
 mod limits;
+mod live;
 mod locks;
+mod me;
 mod page;
 pub(crate) mod pieces;
 mod presence;
 pub(crate) mod problem;
+mod rates;
+mod repositories;
 mod server;
 mod state;
 mod status;
@@ -53,6 +59,7 @@ use crate::gateway::Gateway;
 use crate::git::{self, Git};
 use crate::native::quota::Quota;
 use crate::node::StartError;
+use crate::observing::Observed;
 
 /// What requests are served with.
 #[derive(Clone)]
@@ -64,6 +71,8 @@ pub(crate) struct Api {
     states: Option<Arc<States>>,
     /// What is served for Git.
     pub(crate) git: Arc<Git>,
+    /// What is seen of the node, second by second.
+    observed: Arc<Observed>,
 }
 
 impl Api {
@@ -72,6 +81,7 @@ impl Api {
         gateway: &Gateway,
         quota: Arc<Quota>,
         acceptor: &Acceptor,
+        stop: watch::Receiver<bool>,
     ) -> Result<Self, StartError> {
         let states = config.http.terraform_state.as_ref().map(|folder| {
             let failed = |reason| StartError::Folder { folder: folder.clone(), reason };
@@ -84,6 +94,7 @@ impl Api {
             quota,
             states: states.transpose()?,
             git: Arc::new(git),
+            observed: gateway.observe(stop),
         })
     }
 }
@@ -105,14 +116,14 @@ impl Serving {
         acceptor: &Acceptor,
     ) -> Result<Option<Self>, StartError> {
         let Some(listen) = config.http.listen.clone() else { return Ok(None) };
-        let api = Api::open(config, gateway, quota, acceptor)?;
+        let (stop, stopped) = watch::channel(false);
+        let api = Api::open(config, gateway, quota, acceptor, stopped.clone())?;
         let failed = |reason| StartError::Listen { address: listen.clone(), reason };
         let listener = TcpListener::bind(&listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         if !config.security.may_listen_at(address.ip()) {
             return Err(StartError::Insecure(address));
         }
-        let (stop, stopped) = watch::channel(false);
         let git = Arc::clone(&api.git);
         git.start();
         let server = Server::new(api, acceptor.clone());
@@ -145,6 +156,7 @@ fn router(api: Api) -> Router {
         .route("/terraform/{*name}", any(terraform::serve))
         .route("/terraform-lock/{*name}", any(terraform::serve_lock))
         .route("/git/{*rest}", any(git::serve))
+        .merge(dashboard::routes())
         .merge(page::routes());
     router
         .fallback(nothing_here)

@@ -29,6 +29,7 @@ mod metrics;
 mod mutex;
 mod native;
 mod node;
+mod observing;
 mod outgoing;
 mod patience;
 mod port;
@@ -60,7 +61,7 @@ pub use catraca_registry::{Memory, Registry};
 pub use config::{
     AuditConfig, CLUSTER_ALGORITHM, Config, ConfigError, DEFAULT_ALGORITHM, Fold, GIT_TURNS,
     GitConfig, HttpConfig, LEASE_RANGE, Policy, RepositoryConfig, RepositorySettings, RespConfig,
-    SecurityConfig, TlsFiles, WebhookConfig,
+    SecurityConfig, StealRole, TlsFiles, WebhookConfig,
 };
 pub use node::{Hurry, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};

@@ -94,6 +94,16 @@ impl Metrics {
         *hold(&self.rejected).entry(code).or_default() += 1;
     }
 
+    /// How many requests were refused so far.
+    pub(crate) fn refused(&self) -> u64 {
+        hold(&self.rejected).values().sum()
+    }
+
+    /// How long the registry has taken to answer.
+    pub(crate) fn registry_times(&self) -> Histogram {
+        *hold(&self.registry)
+    }
+
     /// A view begins.
     pub(crate) fn begin_view(&self) {
         self.views.fetch_add(1, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test file takes what it needs")]
 
 pub(crate) mod browser;
+pub(crate) mod dashboard;
 pub(crate) mod etcd;
 pub(crate) mod git;
 pub(crate) mod schema;

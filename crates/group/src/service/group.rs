@@ -1,11 +1,13 @@
 //! The other members: who is connected, and what they say.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use super::{Asking, Host, Output, Phase, Service};
+use crate::name::LockName;
 use crate::question::{Answer, PeerMessage, Question};
 use crate::refusal::Refusal;
 use crate::request::{self, RequestId};
@@ -140,6 +142,10 @@ impl Service {
                 let fence = self.newest_fence_here(&name, permits, host).ok()?;
                 Some(Answer::NewestFence(fence))
             }
+            Question::Anatomy(name) => {
+                LockName::new(&name).ok()?;
+                Some(Answer::Anatomy(Box::new(self.anatomy_here(&name, host))))
+            }
             Question::Timed(..) | Question::Remember(_) | Question::Forget(_) => None,
         }
     }
@@ -165,6 +171,9 @@ impl Service {
                 false
             }
             (Some(Asking::List(gathering)), Answer::List(page)) => gathering.answer(member, page),
+            (Some(Asking::Anatomy(sitting)), Answer::Anatomy(told)) => {
+                sitting.answer(member, *told)
+            }
             (Some(Asking::Fence(comparison)), Answer::NewestFence(fence)) => {
                 comparison.answer(member, fence)
             }

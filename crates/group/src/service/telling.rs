@@ -13,7 +13,8 @@ use crate::question::{ANSWER_TIME, Question};
 use crate::request::RequestId;
 use crate::session::Who;
 use crate::status::{
-    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Status,
+    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Standing,
+    Status,
 };
 use crate::time::Time;
 use crate::view::{Member, Namespace};
@@ -104,6 +105,7 @@ impl Service {
                 return self.close_order(number, None, host, out);
             }
             Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
+            Some(Asking::Anatomy(sitting)) => return self.end_sitting(sitting, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -128,6 +130,7 @@ impl Service {
                 Asking::Timed(errand) => errand.answers.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
                 Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
+                Asking::Anatomy(sitting) => sitting.no_answer_from(member),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));
@@ -227,9 +230,27 @@ impl Service {
         self.sessions.get(&owner).map_or_else(|| self.program.clone(), |it| it.who.clone())
     }
 
+    /// How this member stands in its group.
+    pub fn standing(&self, health: Health<'_>, now: Time) -> Standing {
+        Standing {
+            group: health.group.to_string(),
+            node: self.view.own().name.clone(),
+            millis: now.millis_since(self.started),
+            epoch: self.view.epoch.0,
+            readiness: self.readiness(),
+            valid: self.membership().map(|it| it.valid_until().millis_since(now)),
+            members: self.member_statuses(now, health.links),
+            registry: health.registry,
+            views: self.past_views(now),
+            sessions: self.sessions.len() as u64,
+            anomalies: health.anomalies,
+        }
+    }
+
     /// How this member is doing.
     pub fn status(&self, health: Health<'_>, host: &mut dyn Host) -> Status {
-        let (now, view) = (host.now(), &self.view);
+        let view = &self.view;
+        let standing = self.standing(health, host.now());
         let mut sizes = [0; 3];
         let mut counts = [0; 4];
         // Every namespace with its own algorithm, and with that of its semaphores if it has any.
@@ -248,7 +269,6 @@ impl Service {
                 }
             }
         });
-        let members = self.member_statuses(now, health.links);
         let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| {
             let Namespace { pattern, algorithm: own, .. } = &view.namespaces[namespace];
             NamespaceStatus {
@@ -261,15 +281,15 @@ impl Service {
         let [locks, held, waiting] = sizes;
         let [grants, handovers, messages, arrived] = counts;
         Status {
-            group: health.group.to_string(),
-            node: view.own().name.clone(),
-            millis: now.millis_since(self.started),
-            epoch: view.epoch.0,
-            readiness: self.readiness(),
-            valid: self.membership().map(|it| it.valid_until().millis_since(now)),
-            members,
-            registry: health.registry,
-            views: self.past_views(now),
+            group: standing.group,
+            node: standing.node,
+            millis: standing.millis,
+            epoch: standing.epoch,
+            readiness: standing.readiness,
+            valid: standing.valid,
+            members: standing.members,
+            registry: standing.registry,
+            views: standing.views,
             detector: self.detector.as_ref().map(|detector| DetectorStatus {
                 interval: detector.config.interval.as_millis() as u64,
                 timeout: detector.config.timeout.as_millis() as u64,
@@ -280,12 +300,12 @@ impl Service {
             locks,
             held,
             waiting,
-            sessions: self.sessions.len() as u64,
+            sessions: standing.sessions,
             grants,
             handovers,
             messages,
             arrived,
-            anomalies: health.anomalies,
+            anomalies: standing.anomalies,
         }
     }
 

@@ -340,7 +340,7 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.run_again(errand, host, out),
                 Asking::Fence(comparison) => self.compare_again(comparison, host, out),
-                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) | Asking::Anatomy(_) => {}
             }
         }
         self.absorb(host, out);
@@ -383,7 +383,8 @@ impl Service {
     /// view.
     fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Asking> {
         self.close_orders(host, out);
-        let lists = self.questions.iter().filter(|(_, asking)| matches!(asking, Asking::List(_)));
+        let is_list = |asking: &Asking| matches!(asking, Asking::List(_) | Asking::Anatomy(_));
+        let lists = self.questions.iter().filter(|(_, asking)| is_list(asking));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {
             self.close_question(number, host, out);
@@ -458,7 +459,7 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.end_errand(errand, out),
                 Asking::Fence(comparison) => self.end_comparison(comparison, out),
-                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) => {}
+                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) | Asking::Anatomy(_) => {}
             }
         }
         for request in self.requests.values_mut() {

@@ -10,6 +10,8 @@ use crate::driver::LockIndex;
 use crate::histogram::Times;
 use crate::lock::{Hold, Lock, Ticket};
 use crate::request::RequestId;
+use crate::survey::Survey;
+use crate::time::Time;
 
 impl Shard {
     /// Whether nobody of this member holds or awaits what `key` names.
@@ -80,6 +82,11 @@ impl Shard {
     /// How long clients have waited for its locks and held them.
     pub fn times(&self) -> &Times {
         &self.times
+    }
+
+    /// Adds all of its locks to a survey.
+    pub fn survey(&self, now: Time, survey: &mut Survey) {
+        self.locks().for_each(|lock| survey.add(lock, now));
     }
 
     /// How many wait in its longest queue.

@@ -152,6 +152,8 @@ impl Shard {
                 self.forget(LockIndex(index), out);
             }
         }
+        let locks = &self.locks;
+        self.recent.keep(|LockIndex(index)| !locks[index as usize].name.is_empty());
         for &index in &in_use {
             self.reseat(index);
         }

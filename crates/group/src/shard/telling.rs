@@ -1,5 +1,7 @@
 //! What happens in a shard, told to whoever watches, and measured.
 
+use catraca_core::Fence;
+
 use super::{Counts, Key, Shard};
 use crate::driver::{Change, Ending, Event, LockIndex, Outputs, Place};
 use crate::histogram::Times;
@@ -52,7 +54,8 @@ impl Shard {
 }
 
 /// Somebody leaves. Of callers that wait for their tickets themselves only some are measured: they may
-/// leave millions of times in a second, and looking at the clock would take longer than the rest.
+/// leave millions of times in a second, and looking at the clock would take longer than the rest. Returns the
+/// fence and the time, where that was looked at.
 #[inline]
 pub(super) fn measure_hold(
     times: &mut Times,
@@ -60,14 +63,20 @@ pub(super) fn measure_hold(
     lock: &Lock,
     ticket: Ticket,
     out: &mut Outputs<'_>,
-) {
-    let Some(hold) = lock.holds().find(|hold| hold.ticket == ticket) else { return };
+) -> Option<(Fence, Time)> {
+    let hold = lock.holds().find(|hold| hold.ticket == ticket)?;
     let weight = match hold.asker.request {
         Some(_) => 1,
         None if counts.grants.is_multiple_of(SAMPLED) => SAMPLED,
-        None => return,
+        // Whoever watches is told the time anyway.
+        None if out.driver.is_watched() => 0,
+        None => return None,
     };
-    times.holds.add(out.driver.now().since(hold.since), weight);
+    let now = out.driver.now();
+    if weight > 0 {
+        times.holds.add(now.since(hold.since), weight);
+    }
+    Some((hold.fence, now))
 }
 
 /// Tells whoever watches what happens to whoever has asked for a lock.

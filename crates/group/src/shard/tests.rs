@@ -1,5 +1,6 @@
 //! Shards of a small group that talk to each other, step by step.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -10,6 +11,7 @@ use catraca_core::{NodeId, TimerTag};
 
 use super::*;
 use crate::lock::MOST_WAITERS;
+use crate::survey::{MOST_OLD, Survey};
 use crate::testing::{Recorder, Sent};
 use crate::time::Time;
 use crate::view::Epoch;
@@ -477,4 +479,33 @@ fn times_come_from_the_driver_alone() {
     let place = group.ask(0, "x").place;
     let lock = &group.members[0].locks[place.lock.0 as usize];
     assert_eq!(lock.holds().next().unwrap().since, group.drivers[0].now);
+}
+
+#[test]
+fn a_survey_counts_locks_and_names_the_longest_queue_and_the_oldest_holds() {
+    let mut group = Group::of(1, "naimi-trehel");
+    for number in 0..MOST_OLD + 4 {
+        group.drivers[0].now = Time(number as u64 * 1_000_000_000);
+        group.ask(0, &format!("x{number:02}"));
+    }
+    for _ in 0..3 {
+        group.ask(0, "x07");
+    }
+    group.ask(0, "x01");
+    let durable = Ask { owner: Owner::DURABLE, ..Ask::default() };
+    group.drivers[0].now = Time(0);
+    group.ask_with(0, Key { name: "old", permits: 1 }, durable).unwrap();
+    let mut survey = Survey::default();
+    let now = Time(60_000_000_000);
+    group.members[0].survey(now, &mut survey);
+    let count = MOST_OLD as u64 + 5;
+    assert_eq!((survey.locks, survey.held, survey.waiting), (count, count, 4));
+    let longest = survey.longest.unwrap();
+    assert_eq!((longest.name.as_str(), longest.waiting), ("x07", 3));
+    let oldest: Vec<(&str, u64)> =
+        survey.oldest.iter().map(|old| (old.name.as_str(), old.millis)).collect();
+    let expected: Vec<String> = (0..MOST_OLD).map(|number| format!("x{number:02}")).collect();
+    let expected: Vec<(&str, u64)> =
+        expected.iter().zip(0..).map(|(name, n)| (name.as_str(), 60_000 - n * 1000)).collect();
+    assert_eq!(oldest, expected, "a durable hold is meant to be old");
 }

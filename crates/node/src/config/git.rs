@@ -56,13 +56,26 @@ pub struct RepositorySettings {
     pub default_branch: String,
     /// Which paths are the same.
     pub fold: Fold,
+    /// Whose tokens may steal locks.
+    pub steal: StealRole,
 }
 
 impl Default for RepositorySettings {
     fn default() -> Self {
-        let (policy, fold) = (Policy::default(), Fold::default());
-        RepositorySettings { policy, default_branch: USUAL_BRANCH.to_string(), fold }
+        let (policy, fold, steal) = (Policy::default(), Fold::default(), StealRole::default());
+        RepositorySettings { policy, default_branch: USUAL_BRANCH.to_string(), fold, steal }
     }
+}
+
+/// What it takes to steal the lock of somebody else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StealRole {
+    /// Whoever may lock may also steal; it is recorded.
+    #[default]
+    Lock,
+    /// Only those who administer the repository.
+    Administer,
 }
 
 /// When the locks of a repository are released.
@@ -170,6 +183,7 @@ pub(super) struct GitEntry {
     #[serde(alias = "default_branch")]
     default_branch: Option<String>,
     fold: Option<Vec<FoldEntry>>,
+    steal: Option<StealRole>,
     repository: Vec<RepositoryEntry>,
     webhook: Vec<WebhookEntry>,
 }
@@ -182,6 +196,7 @@ struct RepositoryEntry {
     #[serde(alias = "default_branch")]
     default_branch: Option<String>,
     fold: Option<Vec<FoldEntry>>,
+    steal: Option<StealRole>,
 }
 
 #[derive(Deserialize)]
@@ -224,6 +239,7 @@ impl GitEntry {
             policy: self.policy.unwrap_or(usual.policy),
             default_branch: self.default_branch.clone().unwrap_or(usual.default_branch),
             fold: self.fold.as_deref().map_or(usual.fold, fold),
+            steal: self.steal.unwrap_or(usual.steal),
         };
         let repository = |entry: &RepositoryEntry| RepositoryConfig {
             name: entry.name.clone(),
@@ -233,6 +249,7 @@ impl GitEntry {
                     entry.default_branch.clone().unwrap_or_else(|| others.default_branch.clone())
                 },
                 fold: entry.fold.as_deref().map_or(others.fold, fold),
+                steal: entry.steal.unwrap_or(others.steal),
             },
         };
         let webhook = |entry: &WebhookEntry| WebhookConfig {
@@ -275,6 +292,7 @@ mod tests {
             name = "art/*"
             fold = ["case", "backslash", "unicode"]
             default-branch = "trunk"
+            steal = "administer"
             [[git.webhook]]
             repository = "art/*"
             url = "https://chat.example/hook"
@@ -286,6 +304,7 @@ mod tests {
         assert_eq!((art.policy, art.default_branch.as_str()), (Policy::Push, "trunk"));
         assert_eq!(art.fold, Fold { case: true, backslash: true, unicode: true });
         let other = config.git.settings("code/game");
+        assert_eq!((art.steal, other.steal), (StealRole::Administer, StealRole::Lock));
         assert_eq!((other.policy, other.default_branch.as_str()), (Policy::Push, "main"));
         assert_eq!(other.fold, Fold { case: false, backslash: false, unicode: true });
         assert_eq!(config.git.webhooks[0].secret_file, PathBuf::from("/etc/catraca/hook"));
@@ -299,6 +318,7 @@ mod tests {
         };
         assert!(error("policy = 'never'").starts_with("line 3: "));
         assert!(error("fold = ['colour']").starts_with("line 3: "));
+        assert!(error("steal = 'nobody'").starts_with("line 3: "));
         assert!(error("what = 1").starts_with("line 3: "));
         let both = error("objects = '/x'\nforward = 'https://forge/{team}'");
         assert_eq!(

@@ -66,12 +66,13 @@ impl Engine {
 
     /// Ends whatever holds `name`, at whichever member; of several holds only those with these fences, if
     /// some are given. Returns what has ended when all of it has. Nobody is meant who gets the lock
-    /// meanwhile.
+    /// meanwhile. The audit log keeps the note, which may be empty.
     pub(crate) async fn force_release(
         &self,
         name: &str,
         fences: &[u64],
         by: &str,
+        note: &str,
     ) -> Result<Vec<ForcedHold>, Refusal> {
         let _turn = self.administering.try_acquire().map_err(|_| Refusal::Busy)?;
         let limit = clock::now() + self.lease * 2 + SLACK;
@@ -95,7 +96,8 @@ impl Engine {
         let forced: Vec<ForcedHold> = meant.iter().map(forced_hold).collect();
         for hold in &forced {
             let ForcedHold { name, fence, member, label, .. } = hold;
-            tracing::warn!(%name, fence, %member, %label, %by, "released by force");
+            tracing::warn!(%name, fence, %member, %label, %by, note, "released by force");
+            let reason = if note.is_empty() { String::new() } else { format!(": {note}") };
             self.record(Record {
                 epoch: epoch_of(*fence),
                 what: "force-release",
@@ -103,7 +105,7 @@ impl Engine {
                 fence: Some(*fence),
                 who: Some(label.clone()),
                 identity: Some(by.to_string()),
-                detail: Some(format!("at member {member}")),
+                detail: Some(format!("at member {member}{reason}")),
                 ..Record::default()
             });
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use catraca_client::protocol::ServerMessage;
-use catraca_group::{DurableHold, Page, Refusal, TimedHold};
+use catraca_group::{DurableHold, Page, Picture, Refusal, TimedHold};
 use tokio::sync::oneshot;
 
 use crate::mutex::hold;
@@ -20,6 +20,8 @@ pub(crate) type Timed = Result<Box<TimedHold>, Refusal>;
 pub(super) enum Asker {
     /// Who wants a page.
     Page(oneshot::Sender<Page>),
+    /// Who wants to see a lock.
+    Picture(oneshot::Sender<Result<Box<Picture>, Refusal>>),
     /// Who wants something done with a durable hold.
     Durable(oneshot::Sender<Durable>),
     /// The same, of a client of the native interface, which has this number for it.
@@ -87,6 +89,13 @@ impl Askers {
         if let Some(Asker::Page(tell)) = self.take(number) {
             // Whoever asked may be gone; here and below.
             tell.send(page).ok();
+        }
+    }
+
+    /// What there is to see of a lock, or why there is nothing.
+    pub(super) fn tell_picture(&self, number: u64, result: Result<Box<Picture>, Refusal>) {
+        if let Some(Asker::Picture(tell)) = self.take(number) {
+            tell.send(result).ok();
         }
     }
 

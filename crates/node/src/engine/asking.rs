@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catraca_group::{
-    AcquireDurable, AcquireTimed, Behalf, HoldId, Operation, Page, Query, Refusal, Target,
+    AcquireDurable, AcquireTimed, Behalf, HoldId, Operation, Page, Picture, Query, Refusal, Target,
     TimedHold, Transfer, Unlock, Which,
 };
 use tokio::sync::oneshot;
@@ -52,6 +52,14 @@ impl Engine {
         let asker = waiting.number;
         self.serve(|service, parts, out| service.list(asker, query, parts, out));
         async move { waiting.answer().await }
+    }
+
+    /// What all members know of the locks called `name`.
+    pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+        let mut waiting = self.wait(Asker::Picture);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.anatomy(asker, name, parts, out));
+        waiting.answer().await?.map(|picture| *picture)
     }
 
     // Durable holds.

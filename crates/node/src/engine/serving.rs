@@ -11,7 +11,7 @@ use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Revision, Trouble, Word};
 use catraca_group::{
     Cause, Entry, Health, Leaving, LinkStatus, Membership, Namespace, Notice, Output, Owner,
-    PeerMessage, Refusal, RegistryStatus, Run, Service, Status, Time,
+    PeerMessage, Refusal, RegistryStatus, Run, Service, Standing, Status, Time,
 };
 
 use super::parts::Parts;
@@ -182,6 +182,7 @@ impl Engine {
                 self.record(Record { epoch, what: "kicked", identity, ..Record::default() });
             }
             Output::Page(asker, page) => self.askers.tell_page(asker, page),
+            Output::Picture(asker, result) => self.askers.tell_picture(asker, result),
             Output::Ready => {
                 tracing::info!("locks are granted");
                 self.readiness.notify_waiters();
@@ -328,6 +329,16 @@ impl Engine {
 
     /// How this member is doing.
     pub(crate) fn status(&self) -> Status {
+        self.with_health(|health| self.serve(|service, parts, _| service.status(health, parts)))
+    }
+
+    /// How this member stands in its group: as much of it as can be told without a look at every lock.
+    pub(crate) fn standing(&self) -> Standing {
+        self.with_health(|health| hold(&self.serving).service.standing(health, clock::now()))
+    }
+
+    /// Tells what is known of the member beside its service.
+    fn with_health<T>(&self, tell: impl FnOnce(Health<'_>) -> T) -> T {
         let now = clock::now();
         let all = self.links.all();
         let mut links = |name: &str| {
@@ -339,7 +350,7 @@ impl Engine {
         let registry = hold(&self.registry).clone();
         let registry = registry.map(|registry| registry_status(registry.health()));
         let health = Health { group: &self.group, links: &mut links, anomalies, registry };
-        self.serve(|service, parts, _| service.status(health, parts))
+        tell(health)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::mutex::hold;
 
 /// How many parts the locks are in. More than there are cores, so that two of them seldom meet.
 const SHARDS: u16 = 64;
+/// So many grants and releases each of them remembers, for whoever wants to see a lock: about 300 kB in all.
+const MOST_RECENT: usize = 64;
 
 /// Whom to wake once a mutex is free again.
 pub(super) type Woken = SmallVec<[Waker; 2]>;
@@ -93,6 +95,7 @@ impl Shards {
         let hasher = hasher();
         let cell = |_| {
             let mut shard = Shard::new(Arc::clone(view), hasher.clone(), turns);
+            shard.remember(MOST_RECENT);
             // Until the first view begins.
             shard.freeze();
             let parked = HashMap::with_hasher(hasher.clone());

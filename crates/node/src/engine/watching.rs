@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use catraca_group::{RequestId, Run, Times, View};
+use catraca_client::clock;
+use catraca_group::{Counts, RequestId, Run, Survey, Times, View};
 
 use super::Engine;
 use crate::access::Identity;
@@ -44,6 +46,32 @@ impl Engine {
             });
         }
         (times, longest)
+    }
+
+    /// What has been counted, and how long clients have waited for locks and held them. Takes no look at single
+    /// locks.
+    pub(crate) fn counts(&self) -> (Counts, Times) {
+        let (mut counts, mut times) = (Counts::default(), Times::default());
+        for shard in self.shards.all() {
+            self.shards.step(shard, |cell| {
+                let more = cell.shard.counts();
+                counts.grants += more.grants;
+                counts.handovers += more.handovers;
+                counts.messages += more.messages;
+                counts.arrived += more.arrived;
+                times.merge(cell.shard.times());
+            });
+        }
+        (counts, times)
+    }
+
+    /// Looks at all locks, shard by shard: nobody waits for longer than one of them takes.
+    pub(crate) fn survey(&self) -> Survey {
+        let (mut survey, now) = (Survey::default(), clock::now());
+        for shard in self.shards.all() {
+            self.shards.step(shard, |cell| cell.shard.survey(now, &mut survey));
+        }
+        survey
     }
 
     /// Which runs of other members are in the view that runs here.
@@ -105,6 +133,11 @@ impl Engine {
     /// The audit log, if there is one.
     pub(crate) fn audit(&self) -> Option<&Audit> {
         self.audit.as_ref()
+    }
+
+    /// How long a lease of this member lasts.
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease
     }
 
     /// The view that runs here.

@@ -105,6 +105,32 @@ impl Index {
         (page, wanted.next().is_some())
     }
 
+    /// At most so many repositories after this one that have locks of which `sees` says that they may be seen,
+    /// with how many these are and when the oldest of them was taken; and whether there are more. `sees_all` says
+    /// so of whole repositories, which takes less time.
+    pub(crate) fn repositories(
+        &self,
+        after: Option<&Repository>,
+        most: usize,
+        sees_all: impl Fn(&Repository) -> bool,
+        sees: impl Fn(&Lock) -> bool,
+    ) -> (Vec<(Repository, usize, u64)>, bool) {
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.repositories.range((begin, Bound::Unbounded));
+        let seen = range.filter_map(|(repository, locks)| {
+            let sees_all = sees_all(repository);
+            let seen = locks.values().filter(|lock| sees_all || sees(lock));
+            let times = seen.map(|lock| lock.unix_millis);
+            let (count, oldest) =
+                times.fold((0, u64::MAX), |(count, oldest), at| (count + 1, oldest.min(at)));
+            (count > 0).then(|| (repository.clone(), count, oldest))
+        });
+        let mut found: Vec<_> = seen.take(most.saturating_add(1)).collect();
+        let more = found.len() > most;
+        found.truncate(most);
+        (found, more)
+    }
+
     /// What is kept of sets of locks that are being taken.
     pub(crate) fn sets(&self) -> Vec<DurableHold> {
         self.sets.values().cloned().collect()
@@ -165,6 +191,33 @@ mod tests {
         assert_eq!(paths(&index.page(&game(), &under, 9)), ["a/2"]);
         let other = Repository::new("art", "gam").unwrap();
         assert!(index.page(&other, &Selection::default(), 9).0.is_empty());
+    }
+
+    #[test]
+    fn repositories_are_those_of_which_something_may_be_seen() {
+        let mut index = Index::default();
+        for (number, name) in
+            ["git/art/game/a", "git/art/game/b", "git/code/lib/a", "git/web/site/a"]
+                .into_iter()
+                .enumerate()
+        {
+            let hold = hold(number as u128, &[name], "ann", "");
+            let locks = Lock::of(&hold, &GitConfig::default(), |_| None);
+            index.put(hold, locks);
+        }
+        let names = |after: Option<&Repository>, most, sees: &dyn Fn(&Lock) -> bool| {
+            let (found, more) =
+                index.repositories(after, most, |repository| repository.team() == "art", sees);
+            let named = found.into_iter().map(|(name, count, _)| (name.to_string(), count));
+            (named.collect::<Vec<_>>(), more)
+        };
+        let all = names(None, 9, &|_| true);
+        let of = |name: &str, count| (name.to_string(), count);
+        assert_eq!(all, (vec![of("art/game", 2), of("code/lib", 1), of("web/site", 1)], false));
+        assert_eq!(names(None, 9, &|_| false).0, [of("art/game", 2)]);
+        assert_eq!(names(None, 1, &|_| true), (vec![of("art/game", 2)], true));
+        let rest = names(Some(&game()), 9, &|lock| lock.name.starts_with("git/web/"));
+        assert_eq!(rest, (vec![of("web/site", 1)], false));
     }
 
     #[test]

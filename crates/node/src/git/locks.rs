@@ -24,6 +24,7 @@ use super::taking::Wanted;
 use super::waiting::waits;
 use crate::access::{Denied, Role};
 use crate::calendar::unix_millis_of;
+use crate::config::StealRole;
 use crate::http::input::whole;
 use crate::http::problem::{Kind, Problem};
 
@@ -403,6 +404,10 @@ pub(crate) async fn steal(asking: Asking, id: &str, body: Body) -> Result<Respon
     let asked: StealBody = asking.body(body).await?;
     let was = found(&asking, id).await?;
     asking.caller.may(Role::Lock, [was.name.as_str()])?;
+    if asking.settings.steal == StealRole::Administer {
+        let may = asking.caller.may(Role::Administer, [was.name.as_str()]);
+        may.map_err(|problem| Refused::from(problem).about(&was))?;
+    }
     let owner = asking.owner(asked.owner.as_deref())?;
     if was.owner == owner {
         return Err(Refused::taken(&was, &owner));

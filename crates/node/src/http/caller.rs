@@ -67,6 +67,16 @@ impl Caller {
         &self.0.name
     }
 
+    /// What it may do, and the patterns of the names with which; none of them means every name.
+    pub(super) fn rights(&self) -> Result<(Role, Vec<String>), Problem> {
+        Ok(self.0.rights()?)
+    }
+
+    /// Whether it has shown a token.
+    pub(super) fn is_by_token(&self) -> bool {
+        self.0.is_by_token()
+    }
+
     /// Its name, for whoever looks later at what it held; empty if it is nobody in particular.
     pub(super) fn known_name(&self) -> &str {
         self.0.known_name().unwrap_or_default()

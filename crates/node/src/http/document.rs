@@ -11,7 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Kind, PROBLEM_JSON, ProblemBody};
-use super::{Api, changes, force, health, holds, locks, status};
+use super::{
+    Api, anatomy, changes, force, health, holds, live, locks, me, rates, repositories, status,
+};
 
 const ABOUT: &str = "\
 Named locks, semaphores and sets of locks of a group of nodes. Every grant carries fences: numbers that grow from \
@@ -49,9 +51,16 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(holds::renew))
         .routes(routes!(locks::list))
         .routes(routes!(locks::check))
+        .routes(routes!(anatomy::look))
         .routes(routes!(force::force_release))
         .routes(routes!(changes::watch))
+        .routes(routes!(repositories::list))
         .routes(routes!(status::status))
+        .routes(routes!(live::live))
+        .routes(routes!(rates::rates))
+        .routes(routes!(rates::times))
+        .routes(routes!(rates::alerts))
+        .routes(routes!(me::me))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics));

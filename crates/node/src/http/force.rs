@@ -2,7 +2,7 @@
 
 use axum::Json as JsonAnswer;
 use axum::extract::State;
-use catraca_group::Refusal;
+use catraca_group::{LONGEST_NOTE, Refusal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,6 +24,10 @@ pub(super) struct ForceBody {
     #[serde(default)]
     #[schema(max_items = 64)]
     fences: Vec<String>,
+    /// Why, for the audit log.
+    #[serde(default)]
+    #[schema(max_length = 1024, example = "its machine is gone")]
+    note: String,
 }
 
 /// What was released by force.
@@ -69,7 +73,12 @@ pub(super) async fn force_release(
     let name = named(&asked.name)?;
     let fences: Vec<u64> = asked.fences.iter().map(|it| number(it)).collect::<Result<_, _>>()?;
     caller.may(Role::Administer, [name])?;
-    let forced = match api.gateway.force_release(name, &fences, caller.name()).await {
+    if asked.note.len() > LONGEST_NOTE {
+        let detail = format!("a note has at most {LONGEST_NOTE} bytes: shorten it");
+        return Err(Problem::new(Kind::BadRequest, "long-note", detail));
+    }
+    let by = caller.name();
+    let forced = match api.gateway.force_release(name, &fences, by, &asked.note).await {
         Err(Refusal::NoSuchHold(_)) => {
             return Err(Problem::new(Kind::Conflict, "not-held", "nobody holds the lock so"));
         }

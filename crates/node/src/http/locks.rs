@@ -190,7 +190,14 @@ fn locks(page: Page, caller: &Caller) -> Locks {
     Locks { locks, next, silent }
 }
 
-fn holder(line: Line) -> Holder {
+impl Holder {
+    /// Whether it is this grant at this member.
+    pub(super) fn is(&self, member: &str, fence: &str) -> bool {
+        (self.member.as_str(), self.fence.as_str()) == (member, fence)
+    }
+}
+
+pub(super) fn holder(line: Line) -> Holder {
     let durable = line.durable.map(|durable| Durable {
         id: durable.id.to_string(),
         owner: durable.owner,
@@ -209,7 +216,7 @@ fn holder(line: Line) -> Holder {
     }
 }
 
-fn waiter(line: Line) -> Waiter {
+pub(super) fn waiter(line: Line) -> Waiter {
     Waiter {
         member: line.key.node,
         place: line.key.place,

@@ -19,7 +19,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(super) fn routes() -> Router<Api> {
     Router::new()
-        .route("/", get(async || file("text/html; charset=utf-8", PAGE)))
+        .route("/try", get(async || file("text/html; charset=utf-8", PAGE)))
         .route("/page.js", get(async || file("text/javascript; charset=utf-8", SCRIPT)))
         .route("/page.css", get(async || file("text/css; charset=utf-8", STYLE)))
 }

@@ -12,6 +12,7 @@ use super::Api;
 use super::caller::Caller;
 use super::problem::Problem;
 use crate::access::Role;
+use crate::observing::Look;
 
 /// How a node is doing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -106,6 +107,45 @@ impl From<Status> for StatusBody {
             registry: status.registry.map(registry),
             views: status.views.into_iter().map(view).collect(),
             counters,
+        }
+    }
+}
+
+/// How a node stands in its group: the data of an event `status` of `/v1/live`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StandingBody {
+    group: String,
+    node: String,
+    millis: u64,
+    epoch: u32,
+    readiness: &'static str,
+    why: Option<String>,
+    waits_for: Vec<String>,
+    valid_millis: Option<u64>,
+    /// How long a lease lasts.
+    lease_millis: u64,
+    members: Vec<Member>,
+    registry: Option<Registry>,
+    views: Vec<View>,
+}
+
+impl From<&Look> for StandingBody {
+    fn from(look: &Look) -> Self {
+        let standing = look.standing.clone();
+        let (readiness, why, waits_for) = readiness(&standing.readiness);
+        StandingBody {
+            group: standing.group,
+            node: standing.node,
+            millis: standing.millis,
+            epoch: standing.epoch,
+            readiness,
+            why,
+            waits_for,
+            valid_millis: standing.valid,
+            lease_millis: look.lease.as_millis() as u64,
+            members: standing.members.into_iter().map(member).collect(),
+            registry: standing.registry.map(registry),
+            views: standing.views.into_iter().map(view).collect(),
         }
     }
 }

@@ -313,7 +313,7 @@ impl Connection<'_> {
                 self.waits_durably = true;
                 let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
                 tokio::spawn(async move {
-                    let forced = engine.force_release(&name, &fences, &by).await;
+                    let forced = engine.force_release(&name, &fences, &by, "").await;
                     outbox.push(ServerMessage::Forced(forced));
                 });
             }

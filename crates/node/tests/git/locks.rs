@@ -233,6 +233,7 @@ async fn paths_are_folded_where_that_is_configured() {
         "name": "bob", "roles": ["observe", "lock", "administer"], "repository": "art/game",
         "policy": "merge", "default_branch": "trunk", "objects": "none",
         "fold": {"case": true, "backslash": true, "unicode": true},
+        "steal": "lock",
     });
     assert_eq!(whoami, expected);
     // Another repository folds nothing.

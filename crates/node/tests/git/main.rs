@@ -11,6 +11,7 @@ mod objects;
 #[path = "../support/pki.rs"]
 mod pki;
 mod races;
+mod repositories;
 mod sets;
 mod stock;
 #[path = "../support/mod.rs"]

@@ -63,7 +63,14 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         ("POST", "/v1/check".to_string(), Some(json!({"name": "x", "fence": "1"}))),
         ("POST", "/v1/force-release".to_string(), Some(json!({"name": "x"}))),
         ("GET", "/v1/changes".to_string(), None),
+        ("GET", "/v1/anatomy?name=x".to_string(), None),
+        ("GET", "/v1/git/repositories".to_string(), None),
         ("GET", "/v1/status".to_string(), None),
+        ("GET", "/v1/live".to_string(), None),
+        ("GET", "/v1/rates".to_string(), None),
+        ("GET", "/v1/times".to_string(), None),
+        ("GET", "/v1/alerts".to_string(), None),
+        ("GET", "/v1/me".to_string(), None),
         ("GET", "/metrics".to_string(), None),
         ("LOCK", "/terraform/x".to_string(), Some(json!({"ID": "1"}))),
         ("GET", "/terraform/x".to_string(), None),
@@ -76,7 +83,8 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         wrong.refused(401, "unknown-token");
         node.ask("Negotiate x", method, &path, body).await.refused(401, "bad-authorization");
     }
-    for path in ["/healthz", "/readyz", "/openapi.json", "/", "/page.js"] {
+    for path in ["/healthz", "/readyz", "/openapi.json", "/", "/assets/app.js", "/try", "/page.js"]
+    {
         crate::client::ask(node.at, "GET", path, None).await.with(200);
     }
     assert_eq!(node.node.status().grants, 0);
@@ -182,4 +190,30 @@ async fn a_token_that_is_revoked_is_of_no_use_to_whoever_waits_or_watches() {
 fn base64_of(text: &str) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+#[tokio::test]
+async fn a_page_is_told_only_of_the_names_that_its_token_is_good_for() {
+    let node = Guarded::start().await;
+    let bearer = |token: &str| format!("Bearer {token}");
+    let me = node.ask(&bearer(&node.locker), "GET", "/v1/me", None).await.with(200).json();
+    let expected = json!({
+        "name": "ci", "role": "lock", "names": ["ci/*", "terraform/ci/*"], "by_token": true,
+    });
+    assert_eq!(me, expected);
+    let me = node.ask(&bearer(&node.administrator), "GET", "/v1/me", None).await.with(200).json();
+    assert_eq!((&me["role"], &me["names"]), (&json!("administer"), &json!([])));
+    let line = format!("Host: localhost\r\nAuthorization: Bearer {}\r\n", node.locker);
+    let mut watching = Client::open(node.at).await;
+    let asked = request("GET", "/v1/live?locks=true", None);
+    watching.send(asked.replacen("Host: localhost\r\n", &line, 1)).await;
+    watching.until("event: status").await;
+    let _secret = node.node.lock("secret").await.unwrap();
+    let _own = node.node.lock("ci/1").await.unwrap();
+    let told = watching.until("\"ci/1\"").await;
+    assert!(!told.contains("secret"), "{told}");
+    let path = tokens(node.folder.path());
+    TokenFile::change(&path, |file| file.revoke("ci")).unwrap();
+    node.node.reload().unwrap();
+    watching.end().await;
 }

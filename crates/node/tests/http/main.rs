@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails loudly")]
 
 mod access;
+mod anatomy;
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod encrypted;
 mod hostile;

@@ -6,7 +6,7 @@ use crate::client::ask;
 #[tokio::test]
 async fn the_page_comes_in_three_files_and_nothing_of_others_runs_in_it() {
     let (_node, at) = alone().await;
-    let page = ask(at, "GET", "/", None).await.with(200);
+    let page = ask(at, "GET", "/try", None).await.with(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");

@@ -100,6 +100,7 @@ impl Simulation<'_> {
             | Output::Lost(_)
             | Output::LostAt(_)
             | Output::Page(..)
+            | Output::Picture(..)
             | Output::LostDirectly => {}
             // Of groups that change, which are simulated elsewhere.
             Output::Durable(..)

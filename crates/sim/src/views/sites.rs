@@ -253,6 +253,7 @@ impl Simulation<'_> {
             | Output::Kicked(_)
             | Output::Fence(..)
             | Output::Page(..)
+            | Output::Picture(..)
             | Output::Ready
             | Output::Expelled(_)
             | Output::Suspected(_)

@@ -11,7 +11,7 @@ use crate::testing::{LIMIT, group, in_view};
 const LEASE: Duration = Duration::from_secs(3);
 
 async fn force(node: &Node, name: &str) -> Result<Vec<ForcedHold>, Refusal> {
-    let forced = node.engine.force_release(name, &[], "ana");
+    let forced = node.engine.force_release(name, &[], "ana", "");
     tokio::time::timeout(LIMIT, forced).await.expect("it ends")
 }
 
@@ -99,7 +99,7 @@ async fn what_nobody_holds_cannot_be_released_by_force_and_too_many_at_a_time_ar
     let nobody = Refusal::NoSuchHold("x".to_string());
     assert_eq!(force(&nodes[0], "x").await.unwrap_err(), nobody);
     let guard = nodes[0].lock("x").await.unwrap();
-    let other = nodes[0].engine.force_release("x", &[guard.fence() + 1], "ana").await;
+    let other = nodes[0].engine.force_release("x", &[guard.fence() + 1], "ana", "").await;
     assert_eq!(other.unwrap_err(), nobody, "another hold was meant");
     let turns = nodes[0].engine.administering.try_acquire_many(MOST_AT_A_TIME as u32).unwrap();
     assert_eq!(force(&nodes[0], "x").await.unwrap_err(), Refusal::Busy);
