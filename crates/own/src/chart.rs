@@ -5,11 +5,14 @@ use catraca_sim::{Report, Row};
 
 use crate::compare::report;
 
+/// What is drawn of a run.
+type Figure = fn(&Report) -> Option<f64>;
+
 /// Messages per entry and response time over the number of nodes, for each load.
 pub(crate) fn plot(rows: &[Row]) -> Picture {
     let mut loads: Vec<String> = rows.iter().map(|row| row.job.load_name()).collect();
     loads.dedup();
-    let figures: [(&str, &str, fn(&Report) -> Option<f64>); 2] = [
+    let figures: [(&str, &str, Figure); 2] = [
         ("Messages per entry", "messages", |report| report.messages_per_entry),
         ("Mean time from request to entry", "units of time", |report| report.response_mean),
     ];
@@ -29,7 +32,7 @@ pub(crate) fn plot(rows: &[Row]) -> Picture {
 }
 
 /// A line for each algorithm, in the order of the rows. A logarithm has no place for 0.
-fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<Series> {
+fn series(rows: &[Row], load: &str, figure: Figure) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
