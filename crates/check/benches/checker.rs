@@ -35,6 +35,7 @@ fn ricart_agrawala(criterion: &mut Criterion) {
                 crashes: 0,
                 claims: Claims::new(&[], &spec, 2),
                 network: Network::Any,
+                begin: None,
             };
             let checker = model.checker().threads(2).spawn_bfs().join();
             assert_eq!(checker.unique_state_count() as u64, STATES);

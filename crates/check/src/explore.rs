@@ -11,7 +11,6 @@ use catraca_algorithms::{Spec, SpecError, Visitor};
 use catraca_core::{Algorithm, Claim};
 use catraca_trace::Trace;
 
-use crate::claims::Claims;
 use crate::counterexample;
 use crate::memory;
 use crate::model::GroupModel;
@@ -208,15 +207,7 @@ pub fn check_group<A: Algorithm>(
         let verdict = Verdict::TooLarge { what, most };
         return Report { states: 0, generated: 0, depth: 0, elapsed: began.elapsed(), verdict };
     }
-    let model = GroupModel::<A> {
-        config,
-        nodes: spec.nodes,
-        start: spec.start.clone(),
-        requests: options.requests,
-        crashes: options.crashes,
-        claims: Claims::new(&options.claims, spec, options.requests),
-        network: options.network,
-    };
+    let model = GroupModel::<A>::of(config, spec, options);
     let limits = options.limits();
     let mut guard = Guard::new(&limits);
     let mut pulse = |counts: &Counts| guard.pulse(counts, progress);

@@ -28,6 +28,9 @@
 //! of each: what stands between a client and an algorithm, which alone knows one requester per node.
 //! [`views`] explores groups of them that change: with leases, a registry, and a member that fails.
 //!
+//! [`position`] is a run whose steps somebody chooses one by one, and [`outlook`](outlook()) says what can
+//! still happen from there.
+//!
 //! # Decisions
 //!
 //! **A model of its own.** [`GroupModel`] implements [`stateright::Model`] directly, not through
@@ -74,6 +77,7 @@
 //! speaks of a whole group, so it is not looked at once somebody has crashed; the token may be lost
 //! then, but not doubled.
 
+mod choice;
 mod claims;
 mod counterexample;
 mod explore;
@@ -82,13 +86,20 @@ mod jobs;
 mod memory;
 mod model;
 mod network;
+mod outlook;
+mod position;
 mod property;
 mod search;
+mod survey;
 pub mod views;
+mod walk;
 mod world;
 
+pub use choice::{Choice, ChoiceError, What};
 pub use claims::Claims;
 pub use explore::{Limits, Options, Progress, Report, Verdict, Violation, check, check_group};
 pub use model::{GroupModel, Move};
 pub use network::Network;
+pub use outlook::{Bound, Breach, Effort, Outlook, outlook};
+pub use position::{Breaks, OnTheWay, Position, Possible, position};
 pub use world::{Action, Application, Fault, Suspicion, Taken, World};

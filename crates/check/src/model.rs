@@ -1,11 +1,13 @@
 //! The group as a [`stateright::Model`].
 
+use catraca_algorithms::Spec;
 use catraca_core::{Algorithm, Effects, Envelope, Input, NodeId, Phase, Start, TimerTag};
 use smallvec::SmallVec;
 use stateright::{Model, Property};
 
-use crate::Network;
 use crate::claims::Claims;
+use crate::explore::Options;
+use crate::network::Network;
 use crate::property;
 use crate::search::Lasting;
 use crate::world::{Action, Taken, World};
@@ -44,9 +46,25 @@ pub struct GroupModel<A: Algorithm> {
     pub claims: Claims,
     /// In which order messages may arrive.
     pub network: Network,
+    /// Where exploring begins, if not in the first world.
+    pub begin: Option<World<A>>,
 }
 
 impl<A: Algorithm> GroupModel<A> {
+    /// The group that `spec` and `options` describe, from its first world on.
+    pub(crate) fn of(config: A::Config, spec: &Spec, options: &Options) -> Self {
+        GroupModel {
+            config,
+            nodes: spec.nodes,
+            start: spec.start.clone(),
+            requests: options.requests,
+            crashes: options.crashes,
+            claims: Claims::new(&options.claims, spec, options.requests),
+            network: options.network,
+            begin: None,
+        }
+    }
+
     /// The nodes are created and have not been told to start.
     pub(crate) fn unstarted_world(&self) -> World<A> {
         let (requests, crashes) = (self.requests, self.crashes);
@@ -94,7 +112,7 @@ impl<A: Algorithm> Model for GroupModel<A> {
     type Action = Move;
 
     fn init_states(&self) -> Vec<World<A>> {
-        vec![self.first_world()]
+        vec![self.begin.clone().unwrap_or_else(|| self.first_world())]
     }
 
     fn actions(&self, world: &World<A>, moves: &mut Vec<Move>) {

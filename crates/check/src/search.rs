@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stateright::{Expectation, Model, Property};
 
 use crate::jobs::share;
+pub(crate) use known::Prints;
 use known::{Known, Note};
 pub(crate) use lasting::Lasting;
 use level::{Block, Level, Step, Worst, worse};

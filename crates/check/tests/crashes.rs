@@ -17,8 +17,16 @@ impl Visitor for Interrupted<'_> {
         let Interrupted(spec, network) = self;
         let (nodes, start) = (spec.nodes, spec.start.clone());
         let claims = Claims::new(&[], spec, 1);
-        let model =
-            GroupModel::<A> { config, nodes, start, requests: 1, crashes: 1, claims, network };
+        let model = GroupModel::<A> {
+            config,
+            nodes,
+            start,
+            requests: 1,
+            crashes: 1,
+            claims,
+            network,
+            begin: None,
+        };
         let world = model.first_world();
         let mut moves = Vec::new();
         model.actions(&world, &mut moves);

@@ -19,7 +19,7 @@ fn model<A: Algorithm>(config: A::Config, spec: &Spec, network: Network) -> Grou
     let crashes = crashes(spec);
     let (nodes, start) = (spec.nodes, spec.start.clone());
     let claims = Claims::new(&[], spec, REQUESTS);
-    GroupModel { config, nodes, start, requests: REQUESTS, crashes, claims, network }
+    GroupModel { config, nodes, start, requests: REQUESTS, crashes, claims, network, begin: None }
 }
 
 /// As many as it takes to catch the mutant, if it is one.

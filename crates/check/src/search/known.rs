@@ -16,17 +16,17 @@ const SHARDS: usize = 64;
 type Untouched = BuildHasherDefault<Identity>;
 
 /// Makes fingerprints of states.
-pub(super) struct Prints(RandomState);
+pub(crate) struct Prints(RandomState);
 
 impl Prints {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Any keys do, as long as they are fixed. They are not stateright's, so that the two
         // explorers do not share their collisions.
         Prints(RandomState::with_seeds(0x6361_7472, 0x6163_6121, 0x746f_726e, 0x6971_7565))
     }
 
     #[inline]
-    pub(super) fn of<S: Hash>(&self, state: &S) -> u64 {
+    pub(crate) fn of<S: Hash>(&self, state: &S) -> u64 {
         self.0.hash_one(state)
     }
 }
