@@ -30,6 +30,9 @@ impl PendingPage {
     /// Writes the page of a trace, which a message calls `what`.
     pub(crate) fn finish(self, trace: &Trace, what: &str) -> Outcome {
         let recording = record(trace, self.window).map_err(|error| refused(what, &error))?;
+        if recording.is_empty() {
+            return Err(refused(what, &PlayerError::Empty));
+        }
         let page = page(&recording).map_err(|error| Failure::System(error.into()))?;
         self.file.finish_with(page.as_bytes())
     }

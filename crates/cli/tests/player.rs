@@ -164,3 +164,89 @@ fn what_cannot_be_played_is_refused_with_what_to_do() {
     let members = ["check", "naimi-trehel", "--members", "2", "--html", "why.html"];
     folder.run(&members).refused(&["--html is for nodes"]);
 }
+
+#[test]
+fn the_rule_of_each_step_is_shown_from_the_source_of_the_algorithm() {
+    let (run, why) = (played(), broken());
+    let browser = Browser::start();
+    browser.open(&run.path("run.html"));
+    let rule = "return document.getElementById('rule').innerText";
+    assert_eq!(browser.run_script("return document.getElementById('rule').hidden"), true);
+    browser.press(keys::RIGHT);
+    let asks = browser.run_script(rule);
+    assert!(asks.as_str().unwrap().contains("fn on_request("), "{asks}");
+    browser.press("n");
+    let enters = browser.run_script(rule);
+    assert!(enters.as_str().unwrap().contains("fn on_"), "{enters}");
+    browser.open(&why.path("why.html"));
+    let flaw = browser.run_script(rule);
+    assert!(flaw.as_str().unwrap().contains("The flaw of 'no-tie-break'"), "{flaw}");
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+/// A folder with `ring.txt`, and `run.html`, a run on it.
+fn met() -> Folder {
+    let folder = Folder::new();
+    folder.run(&["graph", "generate", "ring", "--nodes", "6", "--output", "ring.txt"]).quietly(0);
+    let flags = ["ring.txt", "--algorithm", "evolving-helary", "--html", "run.html"];
+    folder.run(&[&["graph", "run"], &flags[..]].concat()).quietly(0);
+    folder
+}
+
+#[test]
+fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
+    let folder = met();
+    let browser = Browser::start();
+    for (width, dark) in [(400, true), (1400, false)] {
+        browser.resize(width, 900);
+        browser.dark(dark);
+        browser.open(&folder.path("run.html"));
+        assert_eq!(browser.run_script(STEP), 0);
+        assert_eq!(browser.run_script("return document.querySelectorAll('.spot').length"), 6);
+        assert_eq!(
+            browser.run_script("return document.querySelectorAll('.spot .token').length"),
+            1
+        );
+        browser.press("n");
+        let said = browser.run_script("return document.getElementById('step').innerText");
+        assert!(said.as_str().unwrap().contains("enters at"), "{said}");
+        browser.press(keys::HOME);
+        browser.press(keys::RIGHT);
+        assert_eq!(browser.run_script(STEP), 1);
+        assert!(
+            browser.run_script("return document.querySelectorAll('.contact').length").as_u64()
+                > Some(0)
+        );
+        browser.press("j");
+        assert!(
+            browser.run_script("return document.querySelectorAll('.hop').length").as_u64()
+                > Some(0)
+        );
+        browser.press(" ");
+        browser.wait_for("it plays", "return Number(document.body.dataset.step) > 2");
+        browser.press(" ");
+        let wide = browser.run_script("return document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
+        assert_eq!(browser.console_messages(), [""; 0]);
+        if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
+            browser
+                .screenshot(&std::path::Path::new(&folder).join(format!("contacts-{width}.png")));
+        }
+    }
+}
+
+#[test]
+fn a_page_of_an_evolving_graph_that_cannot_be_is_refused_with_what_to_do() {
+    let folder = met();
+    let run = |flags: &[&str]| {
+        folder.run(&[&["graph", "run", "ring.txt", "--html", "no.html"], flags].concat())
+    };
+    run(&[]).refused(&["--html plays one run", "--algorithm"]);
+    let one = ["--algorithm", "evolving-helary"];
+    run(&[&one[..], &["--html-from", "100000"]].concat())
+        .refused(&["has no steps to show", "--html-from"]);
+    assert_eq!(folder.names(), ["ring.txt", "run.html"]);
+    folder.run(&["graph", "generate", "ring", "--nodes", "101", "--output", "wide.txt"]).quietly(0);
+    let wide = ["graph", "run", "wide.txt", "--html", "no.html"];
+    folder.run(&[&wide[..], &one].concat()).refused(&["101 nodes", "up to 100"]);
+}

@@ -10,20 +10,21 @@ const HELP = [
   ['?', 'this help'],
 ];
 
-function button(label, key, act) {
+export function button(label, key, act) {
   const element = document.createElement('button');
   element.type = 'button';
   element.textContent = label;
-  element.setAttribute('aria-keyshortcuts', key);
+  if (key) element.setAttribute('aria-keyshortcuts', key);
   element.addEventListener('click', act);
   return element;
 }
 
-function helpDialog() {
+// A box that tells keys and what they do.
+export function helpDialog(help) {
   const dialog = document.createElement('dialog');
   dialog.setAttribute('aria-label', 'Keys');
   const list = document.createElement('dl');
-  for (const [key, what] of HELP) {
+  for (const [key, what] of help) {
     const term = document.createElement('dt');
     const text = document.createElement('dd');
     term.textContent = key;
@@ -38,7 +39,7 @@ export class Controls {
   constructor(place, run, actions) {
     this.run = run;
     this.actions = actions;
-    this.dialog = helpDialog();
+    this.dialog = helpDialog(HELP);
     this.playing = button('Play', 'Space', actions.play);
     this.following = button('Follow request', 'f', actions.follow);
     this.slider = document.createElement('input');
@@ -97,7 +98,7 @@ export function drawKinds(place, run, toggle) {
     const label = document.createElement('label');
     const box = document.createElement('input');
     box.type = 'checkbox';
-    box.checked = true;
+    box.checked = !run.hidden?.has(kind);
     box.addEventListener('change', () => toggle(kind, !box.checked));
     const mark = document.createElement('span');
     mark.className = `mark kind-${which % 6}`;

@@ -96,6 +96,25 @@ export function drawStep(place, run, index) {
   place.replaceChildren(...content);
 }
 
+// The handler that took the step, as it is in the algorithm's source, and what its message says.
+export function drawRule(place, run, index) {
+  const rule = run.ruleOf(index);
+  place.hidden = !rule;
+  if (!rule) return;
+  const title = document.createElement('h2');
+  title.textContent = 'The rule of this step';
+  const content = [title];
+  if (rule.says) content.push(headerParagraph(rule.says));
+  const { mutant, breaks } = run.data;
+  if (mutant) content.push(paragraph(`The rule of the correct algorithm. The flaw of '${mutant}': ${breaks}.`, 'flaw'));
+  const code = document.createElement('pre');
+  code.tabIndex = 0;
+  code.setAttribute('aria-label', 'source of the handler');
+  code.textContent = rule.code;
+  content.push(code);
+  place.replaceChildren(...content);
+}
+
 function counted(count, one, many) {
   return `${count} ${count === 1 ? one : many}`;
 }

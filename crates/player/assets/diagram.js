@@ -1,28 +1,25 @@
 // The space-time diagram: a line for each node, a column for each event, an arrow for each message.
+import { svgElement } from './svg.js';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const COLUMN = 34;
 const ROW = 46;
 const LEFT = 62;
 const TOP = 34;
 
-export function svgElement(name, attributes, text) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
 export class Diagram {
-  constructor(place, run, choose) {
+  // `choose` is told which event was clicked on; `deliver`, if given, which message on its way.
+  constructor(place, run, choose, deliver) {
     this.place = place;
     this.run = run;
+    this.deliver = deliver;
     this.svg = svgElement('svg', { role: 'img' });
     this.place.append(this.svg);
     this.svg.addEventListener('click', (click) => {
+      const message = click.target.closest('[data-message]');
+      if (message && this.deliver) return this.deliver(Number(message.dataset.message));
       const x = click.clientX - this.svg.getBoundingClientRect().left;
       const index = this.first + Math.round((x - LEFT) / COLUMN - 0.5);
-      if (x > LEFT && index < run.events.length) choose(index);
+      if (x > LEFT && index < this.run.events.length) choose(index);
     });
   }
 
@@ -38,7 +35,8 @@ export class Diagram {
   draw({ index, hidden, related }) {
     const { run, svg } = this;
     const width = Math.max(this.place.clientWidth, 240);
-    const columns = Math.floor((width - LEFT - 8) / COLUMN);
+    // What has not arrived in the end needs room behind the last column.
+    const columns = Math.max(Math.floor((width - LEFT - 8) / COLUMN) - 1, 1);
     const most = Math.max(run.events.length - columns, 0);
     this.first = Math.min(Math.max(index - Math.floor(columns * 0.65), 0), most);
     const last = Math.min(this.first + columns, run.events.length) - 1;
@@ -71,7 +69,7 @@ export class Diagram {
 
   drawNodes(index, last) {
     const { run, svg } = this;
-    const end = this.x(last) + COLUMN / 2;
+    const end = Math.max(this.x(last) + COLUMN / 2, LEFT + COLUMN);
     for (let node = 0; node < run.data.nodes; node += 1) {
       const y = this.y(node);
       svg.append(svgElement('text', { x: 6, y: y + 4, class: 'name' }, `node ${node}`));
@@ -107,6 +105,11 @@ export class Diagram {
       const shape = { class: `message ${kind}${future}${dim}${way}` };
       const group = svgElement('g', shape);
       group.append(svgElement('title', {}, `${sent.text}, ${sent.from} to ${sent.to}${lost ? ', lost' : ''}`));
+      if (this.deliver && there === null && !lost) {
+        group.dataset.message = sent.id;
+        // A thin line is hard to hit.
+        group.append(svgElement('line', { x1, y1, x2, y2, class: 'wide' }));
+      }
       group.append(svgElement('line', { x1, y1, x2, y2 }));
       const angle = Math.atan2(y2 - y1, x2 - x1);
       const corner = (turn) => `${x2 - 9 * Math.cos(angle + turn)},${y2 - 9 * Math.sin(angle + turn)}`;

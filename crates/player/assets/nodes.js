@@ -6,7 +6,7 @@ export function drawNodes(place, run, index) {
   const event = run.events[index];
   const changed = new Set((event?.changes ?? []).map(([which]) => which));
   const cards = state.map((values, node) => {
-    const phase = index < 0 ? 'start' : run.phases[index][node];
+    const phase = run.phaseOf(node, index);
     const card = document.createElement('section');
     card.className = `node ${phase}${event?.node === node ? ' steps' : ''}`;
     card.setAttribute('aria-label', `node ${node}, ${phase}`);

@@ -2,7 +2,7 @@
 import { Run } from './run.js';
 import { Diagram } from './diagram.js';
 import { drawNodes } from './nodes.js';
-import { drawAlgorithm, drawCosts, drawExpected, drawStep } from './details.js';
+import { drawAlgorithm, drawCosts, drawExpected, drawRule, drawStep } from './details.js';
 import { Controls, drawKinds } from './controls.js';
 
 const PACE = 700;
@@ -28,6 +28,7 @@ function start() {
     step: part('step', 'section', 'this step'),
     nodes: part('nodes', 'div', 'what every node knows'),
     expected: part('expected', 'section', 'what should have happened'),
+    rule: part('rule', 'section', 'the rule of this step'),
     costs: part('costs', 'section', 'costs'),
     algorithm: part('algorithm', 'details'),
   };
@@ -88,6 +89,7 @@ function start() {
     drawNodes(parts.nodes, run, now.index);
     drawStep(parts.step, run, now.index);
     drawExpected(parts.expected, run, now.index, actions.go);
+    drawRule(parts.rule, run, now.index);
     drawCosts(parts.costs, run, now.index);
     document.body.dataset.step = now.index + 1;
   }

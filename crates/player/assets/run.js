@@ -62,6 +62,7 @@ export class Run {
       if (using?.value.flag) return 'inside';
       return phase?.value.text ?? 'idle';
     });
+    this.firstPhases = [...now];
     return this.events.map((event) => {
       if (event.kind === 'request') now[event.node] = 'waiting';
       if (event.kind === 'release') now[event.node] = 'idle';
@@ -69,6 +70,19 @@ export class Run {
       if (event.granted !== undefined) now[event.node] = 'inside';
       return [...now];
     });
+  }
+
+  // Whether a node is idle, waits, is inside or has crashed after an event; -1 is before the first.
+  phaseOf(node, index) {
+    return index < 0 ? this.firstPhases[node] : this.phases[index][node];
+  }
+
+  // The handler that took the step of an event, with what its message says.
+  ruleOf(index) {
+    const event = this.events[index];
+    if (!event) return undefined;
+    const kind = event.kind === 'message' ? `message ${event.brought}` : event.kind;
+    return this.data.rules[kind];
   }
 
   // What every node knows after an event; -1 is before the first.

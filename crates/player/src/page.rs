@@ -3,44 +3,72 @@
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 
+use crate::contacts::Contacts;
 use crate::record::Recording;
 
 const STYLE: &str = include_str!("../assets/player.css");
 
 /// The script's modules, each after those that it imports from.
-const MODULES: &[&str] = &[
-    include_str!("../assets/run.js"),
-    include_str!("../assets/diagram.js"),
-    include_str!("../assets/nodes.js"),
-    include_str!("../assets/details.js"),
-    include_str!("../assets/controls.js"),
-    include_str!("../assets/player.js"),
+const MODULES: &[(&str, &str)] = &[
+    ("run.js", include_str!("../assets/run.js")),
+    ("svg.js", include_str!("../assets/svg.js")),
+    ("diagram.js", include_str!("../assets/diagram.js")),
+    ("nodes.js", include_str!("../assets/nodes.js")),
+    ("details.js", include_str!("../assets/details.js")),
+    ("controls.js", include_str!("../assets/controls.js")),
+    ("player.js", include_str!("../assets/player.js")),
+];
+
+/// A part of the page by its name, `player.css` or that of a module: runs look the same wherever they are
+/// shown.
+pub fn asset(name: &str) -> Option<&'static str> {
+    let style = ("player.css", STYLE);
+    MODULES.iter().chain([&style]).find(|(it, _)| *it == name).map(|(_, text)| *text)
+}
+
+/// The modules of the page of an evolving graph.
+const CONTACT_MODULES: &[(&str, &str)] = &[
+    ("controls.js", include_str!("../assets/controls.js")),
+    ("svg.js", include_str!("../assets/svg.js")),
+    ("journeys.js", include_str!("../assets/journeys.js")),
+    ("graph.js", include_str!("../assets/graph.js")),
+    ("timeline.js", include_str!("../assets/timeline.js")),
+    ("contacts.js", include_str!("../assets/contacts.js")),
 ];
 
 /// The page that plays a run.
 pub fn page(run: &Recording) -> Result<String, serde_json::Error> {
-    let data = harmless(&serde_json::to_string(run)?);
-    let script = script();
+    Ok(html("Catraca: a run", &serde_json::to_string(run)?, &script(MODULES)))
+}
+
+/// The page that plays a run on an evolving graph.
+pub fn contacts_page(run: &Contacts) -> Result<String, serde_json::Error> {
+    let data = serde_json::to_string(run)?;
+    Ok(html("Catraca: a run on an evolving graph", &data, &script(CONTACT_MODULES)))
+}
+
+fn html(title: &str, data: &str, script: &str) -> String {
+    let data = harmless(data);
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-        hash(&script),
+        hash(script),
         hash(STYLE)
     );
-    Ok(format!(
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Catraca: a run</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <noscript>This page shows a run step by step and needs JavaScript for it.</noscript>\n\
          <script type=\"application/json\" id=\"run\">{data}</script>\n\
          <script type=\"module\">{script}</script>\n</body>\n</html>\n"
-    ))
+    )
 }
 
 /// One module of all: within one file nothing can be imported, because nothing has an address.
-fn script() -> String {
-    let lines = MODULES.iter().flat_map(|module| module.lines());
+fn script(modules: &[(&str, &str)]) -> String {
+    let lines = modules.iter().flat_map(|(_, module)| module.lines());
     let lines = lines.filter(|line| !line.starts_with("import "));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix("export ").unwrap_or(line)).collect();
     lines.join("\n")
@@ -109,16 +137,20 @@ mod tests {
 
     #[test]
     fn the_modules_make_one_script_without_imports_and_with_every_name_once() {
-        let script = script();
-        assert!(!script.contains("\nimport ") && !script.contains("\nexport "));
-        let mut names: Vec<&str> = script
-            .lines()
-            .filter_map(|line| line.strip_prefix("function ").or(line.strip_prefix("const ")))
-            .filter_map(|rest| rest.split(['(', ' ']).next())
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert!(all > 10 && names.len() == all, "{names:?}");
+        for modules in [MODULES, CONTACT_MODULES] {
+            let script = script(modules);
+            assert!(!script.contains("\nimport ") && !script.contains("\nexport "));
+            let mut names: Vec<&str> = script
+                .lines()
+                .filter_map(|line| {
+                    ["function ", "const ", "class "].iter().find_map(|it| line.strip_prefix(it))
+                })
+                .filter_map(|rest| rest.split(['(', ' ']).next())
+                .collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert!(all > 10 && names.len() == all, "{names:?}");
+        }
     }
 }

@@ -2,10 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use catraca_algorithms::{Load, Range, Spec};
-use catraca_core::{Input, Value, Variables};
+use catraca_algorithms::{Load, Range, Spec, Visitor, registry};
+use catraca_core::{Algorithm, Input, Message, Value, Variables};
 use catraca_trace::{Event, Observer, Origin, Outcome, Step, Trace, TraceError, follow, replay};
 use serde::Serialize;
+
+use crate::contacts::MOST_INSTANTS;
+use crate::rules::{Rules, rules};
 
 /// The most steps that one page shows: about ten megabytes.
 pub const MOST_STEPS: usize = 20_000;
@@ -21,6 +24,11 @@ pub enum PlayerError {
         "has more than the {MOST_STEPS} steps that a page shows; choose a part with --html-from TIME and --html-to TIME"
     )]
     TooLong,
+    /// Too many instants, or too much in them.
+    #[error(
+        "has more than a page shows, which is {MOST_INSTANTS} instants at which something changes, or fewer of a large graph; choose a part with --html-from T and --html-to T"
+    )]
+    TooManyInstants,
     /// Too many nodes.
     #[error("has {0} nodes, and a page shows up to {MOST_NODES}; take fewer")]
     TooManyNodes(u32),
@@ -66,12 +74,16 @@ pub struct Recording {
     title: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     mutant: Option<String>,
+    /// What the mutant does wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    breaks: Option<&'static str>,
     nodes: u32,
     /// How many ticks are one unit of time, or none where `at` counts steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticks: Option<u64>,
     theory: Theory,
     header: Vec<String>,
+    rules: Rules,
     /// How many events, messages and entries came before the first one shown.
     before: Before,
     /// By node, its variables before the first event shown.
@@ -112,6 +124,9 @@ struct Shown {
     /// The message that arrives here, or is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<u64>,
+    /// The kind of the message that arrives here, which may have been sent before what is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    brought: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sends: Vec<Sent>,
     /// The fence of an entry.
@@ -156,15 +171,29 @@ struct Expected {
     knows: Option<(usize, Variables)>,
 }
 
-/// Runs the trace again and keeps what is in the window.
+impl Recording {
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Says what is wrong with the run, after the step at this time, in place of what it says itself. With
+    /// nothing, nothing is wrong.
+    pub fn mark(&mut self, wrong: Option<(u64, String)>) {
+        self.violation = wrong.map(|(at, what)| {
+            let event = self.events.iter().rposition(|event| event.at <= at);
+            Violation { event: event.unwrap_or(0), what }
+        });
+    }
+}
+
+/// Runs the trace again and keeps what is in the window, which may be nothing.
 pub fn record(trace: &Trace, window: Window) -> Result<Recording, PlayerError> {
     let spec = &trace.header.spec;
     check_nodes(spec.nodes)?;
     let steps = trace.events.iter().filter(|event| window.shows(event.at())).count();
-    match steps {
-        0 => return Err(PlayerError::Empty),
-        steps if steps > MOST_STEPS => return Err(PlayerError::TooLong),
-        _ => {}
+    if steps > MOST_STEPS {
+        return Err(PlayerError::TooLong);
     }
     let mut keeper = Keeper::new(trace, window);
     follow(trace, spec, &mut keeper)?;
@@ -175,16 +204,35 @@ pub fn record(trace: &Trace, window: Window) -> Result<Recording, PlayerError> {
         algorithm: spec.algorithm.clone(),
         title: entry.title,
         mutant: spec.mutant.clone(),
+        breaks: breaks(spec),
         nodes: spec.nodes,
         ticks: (trace.header.origin == Origin::Sim).then_some(trace.header.ticks_per_unit),
         theory: theory(spec)?,
         header: paragraphs(entry.header()),
+        rules: rules(entry.file, spec.visit(Kinds).map_err(TraceError::Spec)?),
         before: keeper.before,
         start: keeper.start,
         events: keeper.events,
         violation,
         expected,
     })
+}
+
+/// What every kind of message of an algorithm is called.
+struct Kinds;
+
+impl Visitor for Kinds {
+    type Output = &'static [&'static str];
+
+    fn visit<A: Algorithm>(self, _config: A::Config) -> Self::Output {
+        A::Message::KINDS
+    }
+}
+
+fn breaks(spec: &Spec) -> Option<&'static str> {
+    let name = spec.mutant.as_deref()?;
+    let mutants = registry::mutants(&spec.algorithm);
+    mutants.iter().find(|mutant| mutant.name == name).map(|mutant| mutant.breaks)
 }
 
 fn theory(spec: &Spec) -> Result<Theory, PlayerError> {
@@ -200,7 +248,7 @@ fn theory(spec: &Spec) -> Result<Theory, PlayerError> {
 }
 
 /// Lines up to an empty one are one paragraph.
-fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<String> {
+pub(crate) fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in lines {
         match paragraphs.last_mut() {
@@ -336,6 +384,10 @@ fn shown(step: &Step, changes: Vec<(usize, Value)>) -> Shown {
         kind,
         node: Some(step.node.0),
         message: step.delivers.map(|id| id.0),
+        brought: match &step.input {
+            Input::Message { message, .. } => Some(message.kind.clone()),
+            _ => None,
+        },
         sends: sends.collect(),
         granted,
         changes,

@@ -1,5 +1,6 @@
 //! `catraca graph`: networks that change over time, and what can work on them.
 
+mod animation;
 mod check;
 mod convert;
 mod draw;
@@ -23,6 +24,7 @@ Examples:
   catraca graph journey contacts.dat 1148 1191 --draw journey.svg
   catraca graph check contacts.dat --requesters 1,5,9 --token 3
   catraca graph run ring.txt --rounds 3 --strip run.svg
+  catraca graph run ring.txt --algorithm evolving-helary --html run.html
   catraca graph propositions --nodes 3 --instants 4
 
 A trace is a file of contacts: Catraca's own format, SocioPatterns ('t i j'), CSV with start and end,

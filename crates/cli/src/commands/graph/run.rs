@@ -10,6 +10,7 @@ use catraca_draw::{
 };
 use catraca_sim::evolving::{End, Hooks, Report, Setup, Snapshot, run_observed};
 
+use super::animation;
 use super::trace::{Source, Trace};
 use super::words;
 use super::workload::{Flags, at_fault};
@@ -37,6 +38,8 @@ pub(crate) struct Arguments {
     /// Draws the size of labels over time, .svg or .png.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
+    #[command(flatten)]
+    animation: animation::Flags,
     /// Writes the figures and every entry as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -48,11 +51,15 @@ impl Arguments {
             |path: &Option<PathBuf>| path.as_deref().map(PendingPicture::create).transpose();
         let (strip, labels) = (picture(&self.strip)?, picture(&self.labels)?);
         let json = self.json.as_deref().map(PendingFile::create).transpose()?;
+        let animation = self.animation.create()?;
         let names = self.names()?;
         let source = self.trace.read()?;
         let setup = self.flags.setup(&source)?;
         if strip.is_some() {
             check_strip_size(source.graph.nodes()).map_err(undrawn)?;
+        }
+        if let Some(animation) = &animation {
+            animation.check(&source)?;
         }
         let mut snapshots = Vec::new();
         let mut reports = Vec::new();
@@ -62,6 +69,9 @@ impl Arguments {
         }
         if let Some(file) = strip {
             file.finish(&draw_strip(&source, &names[0], &snapshots)?)?;
+        }
+        if let Some(animation) = animation {
+            animation.finish(&source, &names[0], &setup, &reports[0])?;
         }
         if let Some(file) = labels {
             file.finish(&draw_labels(&source, &reports))?;
@@ -84,6 +94,9 @@ impl Arguments {
         let is_one = names.len() == 1;
         if self.strip.is_some() && !is_one {
             return Err(Failure::input("--strip draws one run; say which with --algorithm"));
+        }
+        if self.animation.is_given() && !is_one {
+            return Err(Failure::input("--html plays one run; say which with --algorithm"));
         }
         Ok(names)
     }

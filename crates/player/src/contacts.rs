@@ -1,0 +1,192 @@
+//! A run on an evolving graph, as a page: the contacts over time, what every node's label says, and
+//! journeys.
+
+use serde::Serialize;
+
+use crate::record::{PlayerError, Window};
+
+/// The most instants of one page.
+pub const MOST_INSTANTS: usize = 5_000;
+/// The most contacts and labels of all its instants together: about ten megabytes.
+const MOST_CONTENT: usize = 500_000;
+
+/// What a page shows of a node at the end of an instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Label {
+    /// `idle`, `waiting` or `inside`.
+    pub phase: &'static str,
+    /// Whether it has the token.
+    pub token: bool,
+    /// The requests that it knows of and takes for unserved: who asks, and how many answers are known.
+    pub knows: Vec<(u32, u32)>,
+}
+
+/// An instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instant {
+    /// When.
+    pub at: u64,
+    /// Who are neighbours.
+    pub edges: Vec<(u32, u32)>,
+    /// By node.
+    pub labels: Vec<Label>,
+}
+
+/// An entry of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Who entered.
+    pub node: u32,
+    /// When it had asked.
+    pub asked: u64,
+    /// When it entered.
+    pub entered: u64,
+}
+
+/// A run on an evolving graph, as the page reads it. Instants at which nothing is other than before are left
+/// out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Contacts {
+    title: String,
+    algorithm: String,
+    header: Vec<String>,
+    names: Vec<String>,
+    instants: Vec<Shown>,
+    entries: Vec<Entry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violation: Option<String>,
+    /// The last instant of what is shown; the one that was shown last goes on until then.
+    last: u64,
+    #[serde(skip)]
+    window: Window,
+    #[serde(skip)]
+    now: Vec<Label>,
+    #[serde(skip)]
+    content: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Shown {
+    at: u64,
+    edges: Vec<(u32, u32)>,
+    /// The labels that are others than before, by node.
+    labels: Vec<(usize, Label)>,
+}
+
+impl Contacts {
+    /// A run of `algorithm`, about which nothing is known yet.
+    pub fn new(
+        title: String,
+        algorithm: &str,
+        header: impl Iterator<Item = &'static str>,
+        names: Vec<String>,
+        window: Window,
+    ) -> Result<Self, PlayerError> {
+        crate::check_nodes(names.len() as u32)?;
+        Ok(Contacts {
+            title,
+            algorithm: algorithm.to_string(),
+            header: crate::record::paragraphs(header),
+            names,
+            instants: Vec::new(),
+            entries: Vec::new(),
+            violation: None,
+            last: window.from,
+            window,
+            now: Vec::new(),
+            content: 0,
+        })
+    }
+
+    /// Adds the next instant. Fails once there is more than a page shows.
+    pub fn add(&mut self, instant: Instant) -> Result<(), PlayerError> {
+        if !self.window.shows(instant.at) {
+            return Ok(());
+        }
+        self.last = instant.at;
+        let is_other =
+            |&(node, label): &(usize, &Label)| self.now.get(node).is_none_or(|now| now != label);
+        let others = instant.labels.iter().enumerate().filter(is_other);
+        let labels: Vec<(usize, Label)> =
+            others.map(|(node, label)| (node, label.clone())).collect();
+        let is_same = |shown: &Shown| shown.edges == instant.edges;
+        if labels.is_empty() && self.instants.last().is_some_and(is_same) {
+            return Ok(());
+        }
+        let known: usize = labels.iter().map(|(_, label)| 1 + label.knows.len()).sum();
+        self.content += 1 + instant.edges.len() + known;
+        if self.instants.len() == MOST_INSTANTS || self.content > MOST_CONTENT {
+            return Err(PlayerError::TooManyInstants);
+        }
+        self.now = instant.labels;
+        self.instants.push(Shown { at: instant.at, edges: instant.edges, labels });
+        Ok(())
+    }
+
+    /// Adds what came of the run.
+    pub fn end(
+        mut self,
+        entries: impl Iterator<Item = Entry>,
+        violation: Option<String>,
+    ) -> Result<Self, PlayerError> {
+        if self.instants.is_empty() {
+            return Err(PlayerError::Empty);
+        }
+        self.entries = entries.filter(|entry| self.window.shows(entry.entered)).collect();
+        self.violation = violation;
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(window: Window) -> Contacts {
+        let names = ["a", "b"].map(str::to_string).to_vec();
+        Contacts::new("ring".into(), "helary", ["**Idea.** One."].into_iter(), names, window)
+            .unwrap()
+    }
+
+    fn label(phase: &'static str) -> Label {
+        Label { phase, token: false, knows: Vec::new() }
+    }
+
+    fn instant(at: u64, edges: &[(u32, u32)], phases: [&'static str; 2]) -> Instant {
+        Instant { at, edges: edges.to_vec(), labels: phases.map(label).to_vec() }
+    }
+
+    #[test]
+    fn only_what_is_other_than_before_is_kept() {
+        let mut run = run(Window::default());
+        run.add(instant(0, &[(0, 1)], ["idle", "waiting"])).unwrap();
+        run.add(instant(1, &[(0, 1)], ["idle", "waiting"])).unwrap();
+        run.add(instant(2, &[], ["idle", "inside"])).unwrap();
+        let run = run.end([Entry { node: 1, asked: 0, entered: 2 }].into_iter(), None).unwrap();
+        let instants: Vec<(u64, usize)> =
+            run.instants.iter().map(|it| (it.at, it.labels.len())).collect();
+        assert_eq!((instants, run.last), (vec![(0, 2), (2, 1)], 2));
+        assert_eq!(run.entries.len(), 1);
+    }
+
+    #[test]
+    fn a_part_begins_with_all_labels() {
+        let mut run = run(Window { from: 1, to: 5 });
+        run.add(instant(0, &[(0, 1)], ["idle", "waiting"])).unwrap();
+        run.add(instant(1, &[(0, 1)], ["idle", "waiting"])).unwrap();
+        assert_eq!((run.instants.len(), run.instants[0].labels.len()), (1, 2));
+        let nothing = super::tests::run(Window { from: 9, to: 9 }).end([].into_iter(), None);
+        assert!(matches!(nothing, Err(PlayerError::Empty)));
+    }
+
+    #[test]
+    fn more_than_a_page_shows_is_refused_with_what_to_do() {
+        let mut run = run(Window::default());
+        let mut phases = [["idle", "waiting"], ["waiting", "idle"]].into_iter().cycle();
+        for at in 0..MOST_INSTANTS as u64 {
+            run.add(instant(at, &[], phases.next().unwrap())).unwrap();
+        }
+        let error = run.add(instant(9_999, &[(0, 1)], ["idle", "idle"])).unwrap_err().to_string();
+        assert!(error.contains("5000 instants") && error.contains("--html-to"), "{error}");
+    }
+}
