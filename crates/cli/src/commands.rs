@@ -16,6 +16,7 @@ pub(crate) mod git;
 pub(crate) mod graph;
 pub(crate) mod guardian;
 pub(crate) mod kick;
+pub(crate) mod lab;
 pub(crate) mod leave;
 pub(crate) mod lock;
 pub(crate) mod locks;

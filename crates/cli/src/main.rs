@@ -72,6 +72,7 @@ enum Command {
     Replay(commands::replay::Arguments),
     Experiment(commands::experiment::Arguments),
     Graph(commands::graph::Arguments),
+    Lab(commands::lab::Arguments),
     Algorithms(commands::algorithms::Arguments),
     Classroom(commands::classroom::Arguments),
     Coordinator(commands::coordinator::Arguments),
@@ -120,7 +121,11 @@ fn main() -> ExitCode {
     // The others take signals themselves: a daemon to stop, a lock to pass them on.
     if !matches!(
         command,
-        Command::Node(_) | Command::Lock(_) | Command::Top(_) | Command::Guardian(_)
+        Command::Node(_)
+            | Command::Lock(_)
+            | Command::Top(_)
+            | Command::Guardian(_)
+            | Command::Lab(_)
     ) {
         interrupt::install(command.computes());
     }
@@ -152,6 +157,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => arguments.run(),
         Command::Experiment(arguments) => arguments.run(),
         Command::Graph(arguments) => arguments.run(),
+        Command::Lab(arguments) => arguments.run(),
         Command::Algorithms(arguments) => arguments.run(),
         Command::Classroom(arguments) => arguments.run(),
         Command::Coordinator(arguments) => arguments.run(),
