@@ -90,7 +90,8 @@ fn the_check_of_schemas_finds_what_is_wrong() {
         schema::wrong("run.schema.json", &document)
     };
     assert_eq!(wrong(&|_| {}), [""; 0]);
-    let changes: [(&dyn Fn(&mut Value), &str); 6] = [
+    type Change<'a> = (&'a dyn Fn(&mut Value), &'a str);
+    let changes: [Change<'_>; 6] = [
         (&|run| run["format"] = json!("catraca-run-0"), "$.format: must be \"catraca-run-1\""),
         (&|run| run["nodes"] = json!(-1), "$.nodes: must be at least 0"),
         (&|run| run["end"] = json!("never"), "$.end: must be one of"),

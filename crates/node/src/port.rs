@@ -99,7 +99,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         let taking = take_calls(&port, &mut tasks, |number| {
             let tell = tell.clone();
-            (number % 2 == 0).then(|| async move { tell.send(number).unwrap() })
+            (number % 2 == 0).then_some(async move { tell.send(number).unwrap() })
         });
         let hearing = async { [served.recv().await, served.recv().await, served.recv().await] };
         tokio::select! {

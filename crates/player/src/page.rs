@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_page_has_the_colours_of_all_other_pictures() {
-        let script = script();
+        let script = script(MODULES);
         let table = script.split_once("KIND_NUMBERS = {").unwrap().1.split_once('}').unwrap().0;
         let entries: Vec<(String, usize)> = table
             .split(',')

@@ -162,7 +162,7 @@ fn as_pdf(file: &str) -> String {
 fn files(experiment: &Experiment, has_pdf: bool) -> Vec<String> {
     let pictures = experiment.picture_files();
     let as_pdf = pictures.iter().map(|file| as_pdf(file)).filter(|_| has_pdf).collect();
-    [data_files(experiment).to_vec(), pictures.clone(), as_pdf].concat()
+    [data_files(experiment).to_vec(), pictures, as_pdf].concat()
 }
 
 /// Writes all files.

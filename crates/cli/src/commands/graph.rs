@@ -46,7 +46,7 @@ enum Command {
     Generate(generate::Arguments),
     Journey(journey::Arguments),
     Check(check::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     Draw(draw::Arguments),
     Propositions(propositions::Arguments),
 }

@@ -216,6 +216,7 @@ async fn paths_are_folded_where_that_is_configured() {
         fold: Fold { case: true, backslash: true, unicode: true },
         policy: Policy::Merge,
         default_branch: "trunk".to_string(),
+        ..RepositorySettings::default()
     };
     let (_node, at) = start(|config| {
         let repository = RepositoryConfig { name: "art/*".to_string(), settings: folded };
