@@ -132,7 +132,8 @@ export class Checker {
         play.setAttribute('aria-label', `Follow the way on which node ${node} enters`);
         item.append(play);
       } else {
-        item.append(seen.bound ? `no way in which node ${node} enters was found` : `node ${node} enters no more`);
+        const isOpen = seen.bound || seen.broken;
+        item.append(isOpen ? `no way on which node ${node} enters was found` : `node ${node} enters no more`);
       }
       list.append(item);
     });

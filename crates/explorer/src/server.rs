@@ -176,8 +176,17 @@ async fn read(request: Request<Incoming>) -> Result<Question, Denied> {
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("this is no question: {error}")))
 }
 
+/// A refusal repeats what was wrong, which may be very long; the beginning and the end say enough.
 fn refused(refusal: impl ToString) -> Denied {
-    (StatusCode::BAD_REQUEST, refusal.to_string())
+    const KEPT: usize = 140;
+    let text = refusal.to_string();
+    let count = text.chars().count();
+    if count <= 2 * KEPT {
+        return (StatusCode::BAD_REQUEST, text);
+    }
+    let (begin, end): (String, String) =
+        (text.chars().take(KEPT).collect(), text.chars().skip(count - KEPT).collect());
+    (StatusCode::BAD_REQUEST, format!("{begin} ... {end}"))
 }
 
 fn gone<E>(_: E) -> Denied {

@@ -21,7 +21,7 @@ use crate::{Outcome, interrupt, value};
 const MOST_PASSED: u64 = 200_000;
 
 #[derive(clap::Args)]
-pub(super) struct Flags {
+pub(super) struct PageFlags {
     /// Writes a page that plays the run: contacts, labels and journeys (one algorithm).
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub(super) struct Animation {
     window: Window,
 }
 
-impl Flags {
+impl PageFlags {
     pub(super) fn is_given(&self) -> bool {
         self.html.is_some()
     }

@@ -10,7 +10,7 @@ use catraca_draw::{
 };
 use catraca_sim::evolving::{End, Hooks, Report, Setup, Snapshot, run_observed};
 
-use super::animation;
+use super::animation::PageFlags;
 use super::trace::{Source, Trace};
 use super::words;
 use super::workload::{Flags, at_fault};
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     #[command(flatten)]
-    animation: animation::Flags,
+    animation: PageFlags,
     /// Writes the figures and every entry as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
