@@ -4,18 +4,19 @@
 import collections
 import pathlib
 
-begun, ended, inside, most = collections.Counter(), collections.Counter(), {}, 0
-for line in pathlib.Path("log").read_text().splitlines():
-    what, job, worker = line.split()
-    if what == "begin":
-        begun[job] += 1
-        # Whoever begins anew what somebody else has begun knows that this one is gone.
-        inside = {other: held for other, held in inside.items() if held != job}
-        inside[worker] = job
-        most = max(most, len(inside))
-    else:
+lines = [line.split() for line in pathlib.Path("log").read_text().splitlines()]
+finished = {(job, worker) for what, job, worker in lines if what == "end"}
+begun, ended, inside, most = collections.Counter(), collections.Counter(), set(), 0
+for what, job, worker in lines:
+    if what == "end":
         ended[job] += 1
-        del inside[worker]
+        inside.remove(worker)
+        continue
+    begun[job] += 1
+    # Nobody notes when the one that is killed is gone, so it is not counted.
+    if (job, worker) in finished:
+        inside.add(worker)
+        most = max(most, len(inside))
 jobs = sorted(path.name for path in pathlib.Path("jobs").iterdir())
 right = all((pathlib.Path("done") / job).read_text() == job.upper() for job in jobs)
 once = set(ended) == set(jobs) and set(ended.values()) == {1}
