@@ -99,7 +99,7 @@ fn a_quorum_is_shown_with_those_of_it_that_have_granted() {
         count,
         "each arbiter of the quorum has granted"
     );
-    assert!(texts(&browser, ".pair .card tbody").join(" ").contains("asks "));
+    assert!(texts(&browser, ".pair .card tbody").join(" ").contains("Asks "));
     assert_eq!(browser.console_messages(), [""; 0]);
     held.end_input();
 }

@@ -10,8 +10,8 @@ use super::links::{links, meant};
 /// The order of the pages of the manual.
 pub(super) const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Folders whose Markdown is no page: what forges show beside a form, and what was built.
-const NO_PAGES: [&str; 2] = ["target", "node_modules"];
+/// Folders whose Markdown is no page: what was built, what others have made, and what is written elsewhere.
+const NO_PAGES: [&str; 3] = ["target", "node_modules", "template"];
 
 /// All Markdown files of the repository, seen from its root, in order.
 pub(super) fn files(root: &Path) -> Result<Vec<PathBuf>> {

@@ -1,13 +1,21 @@
 //! Whether a command said what a document shows.
 //!
 //! A line `...` stands for any number of lines, and `...` within a line for any text. What differs from
-//! run to run is the same to it: ids of holds, moments, numbers of milliseconds, and how wide columns are.
+//! run to run is the same to it: ids of holds, moments, numbers of milliseconds, and how wide columns are. What
+//! the shell says of its own jobs, when it finds the time for it, is not looked at.
 
 /// Whether `said` is what is shown.
 pub(crate) fn is_as_shown(shown: &[String], said: &str) -> bool {
     let shown: Vec<String> = shown.iter().map(|line| normal(line)).collect();
-    let said: Vec<String> = said.trim_end().lines().map(normal).collect();
+    let said = said.trim_end().lines().filter(|line| !is_of_a_job(line));
+    let said: Vec<String> = said.map(normal).collect();
     lines_match(&shown, &said)
+}
+
+/// As in `bash: line 35:    16 Killed                  catraca lock ...`.
+fn is_of_a_job(line: &str) -> bool {
+    let of_shell = line.strip_prefix("bash: line ").and_then(|rest| rest.split_once(": "));
+    of_shell.is_some_and(|(_, job)| job.split_whitespace().nth(1) == Some("Killed"))
 }
 
 fn lines_match(shown: &[String], said: &[String]) -> bool {
