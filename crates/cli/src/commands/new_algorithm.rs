@@ -37,14 +37,14 @@ pub(crate) struct Arguments {
 
 /// The files that are the same whatever the name is, by their paths.
 const FILES: [(&str, &str); 5] = [
-    (".gitignore", include_str!("../../../own/template/gitignore.txt")),
-    ("src/main.rs", include_str!("../../../own/template/src/main.rs")),
-    ("src/algorithm.rs", include_str!("../../../own/template/src/algorithm.rs")),
-    ("src/mutants.rs", include_str!("../../../own/template/src/mutants.rs")),
-    ("src/tests.rs", include_str!("../../../own/template/src/tests.rs")),
+    (".gitignore", include_str!("../../template/gitignore.txt")),
+    ("src/main.rs", include_str!("../../template/src/main.rs")),
+    ("src/algorithm.rs", include_str!("../../template/src/algorithm.rs")),
+    ("src/mutants.rs", include_str!("../../template/src/mutants.rs")),
+    ("src/tests.rs", include_str!("../../template/src/tests.rs")),
 ];
-const MANIFEST: &str = include_str!("../../../own/template/Cargo.toml.txt");
-const README: &str = include_str!("../../../own/template/README.md");
+const MANIFEST: &str = include_str!("../../template/Cargo.toml.txt");
+const README: &str = include_str!("../../template/README.md");
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
