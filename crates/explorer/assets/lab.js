@@ -275,7 +275,8 @@ class Lab {
     drawRule(parts.rule, run, index);
     drawCosts(parts.costs, run, index);
     drawAlgorithm(parts.algorithm, run);
-    drawKinds(parts.kinds, { kinds: run.kinds, hidden: now.hidden }, (kind, isHidden) => {
+    const legend = { kinds: run.kinds, hidden: now.hidden, kindNumber: (kind) => run.kindNumber(kind) };
+    drawKinds(parts.kinds, legend, (kind, isHidden) => {
       if (isHidden) now.hidden.add(kind); else now.hidden.delete(kind);
       this.drawDiagram();
     });
