@@ -92,7 +92,7 @@ fn a_link_stays_a_link_and_the_file_behind_it_is_written() {
     let flags = ["--algorithms", "lamport", "--nodes", "2", "--entries", "5"];
     folder.run(&[&["compare", "--csv", "link.csv"], &flags[..]].concat()).quietly(0);
     assert!(folder.path("link.csv").is_symlink());
-    assert!(folder.read("rows.csv").starts_with("algorithm,nodes,load,"));
+    assert!(folder.read("rows.csv").starts_with("algorithm,load,seed,nodes,"));
 }
 
 /// A device must never be replaced by a file; a named pipe is one that a test can make.
