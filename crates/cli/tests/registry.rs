@@ -36,8 +36,11 @@ fn a_group_without_its_etcd_stops_to_grant_and_goes_on_by_itself_when_it_is_back
     let hold = ["lock", "--node", &node, "--durable", "--owner", "ana", "kept"];
     let hold = folder.run(&hold).quietly(0).stdout;
     etcd.stop();
-    wait_until("the lease is over", || status(folder, &node).code == Some(4));
-    status(folder, &node).says("In trouble: the registry");
+    // The lease may be over before anybody knows that the registry does not answer.
+    wait_until("the lease is over, and why", || {
+        let told = status(folder, &node);
+        told.code == Some(4) && told.stdout.contains("In trouble: the registry")
+    });
     assert_eq!(
         try_lock(folder, &node).code,
         Some(122),
