@@ -92,7 +92,7 @@ fn esc_and_a_key_that_come_in_one_piece_are_two_keys() {
     press(&mut view, "?");
     assert_eq!(view.on_key(KeyEvent::new(KeyCode::Char('/'), KeyModifiers::ALT)), None);
     press(&mut view, "db\n");
-    assert_eq!((&view.page, names(&view)), (&Page::Overview, vec!["db/b"]));
+    assert_eq!((&view.page, view.filter.as_str()), (&Page::Overview, "db"));
     let quits = view.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT));
     assert_eq!(quits, Some(Effect::Quit));
 }
