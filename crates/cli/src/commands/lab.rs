@@ -1,7 +1,7 @@
 //! `catraca lab`: the algorithms, step by step, in a browser.
 
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use catraca_explorer::serve;
@@ -9,6 +9,7 @@ use clap::Subcommand;
 use nix::sys::signal::Signal;
 use tokio::net::TcpListener;
 
+use super::node::from_here;
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::{Stdout, reason};
@@ -103,16 +104,6 @@ fn greet(address: SocketAddr) -> Outcome {
     }
     out.flush()?;
     Ok(())
-}
-
-/// Where a page that is served at `address` is on its own machine.
-fn from_here(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 #[cfg(test)]

@@ -395,8 +395,8 @@ fn greet(
     Ok(())
 }
 
-/// Where a node that listens at `address` can be called on its own machine.
-fn from_here(address: SocketAddr) -> SocketAddr {
+/// Where what listens at `address` can be called on its own machine.
+pub(super) fn from_here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
