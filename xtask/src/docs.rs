@@ -19,7 +19,7 @@ use crate::shell;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Writes nothing; fails if a page that is written by this chore is stale, if a link leads nowhere, or
-    /// if a page is not in docs/SUMMARY.md. Needs no mdBook.
+    /// if a page is not in docs/SUMMARY.md. Needs no mdBook; where it is, the book is made and looked at too.
     #[arg(long)]
     check: bool,
     /// Where the book goes; what is there is replaced.
@@ -49,7 +49,11 @@ pub(crate) fn check() -> Result<()> {
     println!("$ cargo xtask docs --check");
     let root = shell::root();
     stale(&root, &catalogue::files()?)?;
-    fail_with(problems(&root)?)
+    fail_with(problems(&root)?)?;
+    if !book::check(&root)? {
+        println!("the book was left out: mdBook is not here, and 'cargo xtask docs' installs it");
+    }
+    Ok(())
 }
 
 /// What is wrong with the pages, a line each: links that lead nowhere, pages that the summary forgets.

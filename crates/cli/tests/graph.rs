@@ -184,6 +184,20 @@ fn the_propositions_are_searched_and_the_counterexample_drawn() {
 }
 
 #[test]
+fn a_mutant_in_place_of_an_algorithm_breaks_a_proposition_on_a_small_graph() {
+    let folder = folder();
+    let mutant = |name| ["graph", "propositions", "--instants", "2", "--mutant", name];
+    folder
+        .run(&mutant("evolving-helary:keeps-token"))
+        .quietly(3)
+        .says("the smallest counterexample to safety:")
+        .says("violation of mutual exclusion");
+    let other = folder.run(&mutant("evolving-helary:no-such"));
+    assert_eq!((other.code, other.stdout.as_str()), (Some(2), ""), "{}", other.stderr);
+    assert!(other.stderr.contains("there is no such mutant; there are "), "{}", other.stderr);
+}
+
+#[test]
 fn the_catalogue_lists_them() {
     let folder = folder();
     folder.run(&["algorithms"]).quietly(0).says("evolving-ricart-agrawala  permission");

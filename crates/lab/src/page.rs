@@ -64,7 +64,8 @@ fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
         );
     }
     if open > 0 {
-        let _ = write!(text, " {open} are open: runs differ too much from seed to seed.");
+        let verb = if open == 1 { "is" } else { "are" };
+        let _ = write!(text, " {open} {verb} open: runs differ too much from seed to seed.");
     }
     if contradicted > 0 {
         let _ = write!(

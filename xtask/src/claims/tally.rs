@@ -51,6 +51,7 @@ impl fmt::Display for Tally {
         )?;
         match open {
             0 => Ok(()),
+            1 => write!(f, " 1 more is open: runs differ too much from seed to seed."),
             _ => write!(f, " {open} more are open: runs differ too much from seed to seed."),
         }
     }
@@ -81,8 +82,10 @@ mod tests {
         assert_eq!(
             tally.to_string(),
             "Of 3 claims of the papers, 1 hold and 2 are wrong. Of 2 questions of our own, runs \
-             answer 1 with yes and 1 with no. 1 more are open: runs differ too much from seed to \
+             answer 1 with yes and 1 with no. 1 more is open: runs differ too much from seed to \
              seed."
         );
+        tally.count(&finding(false, Verdict::Open));
+        assert!(tally.to_string().contains(" 2 more are open: "));
     }
 }

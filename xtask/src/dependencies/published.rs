@@ -29,6 +29,22 @@ struct Wanted {
     kind: Option<String>,
 }
 
+/// Categories of crates.io (https://crates.io/category_slugs) that fit this project. It drops others with a
+/// warning, so a mistake would not be noticed.
+const CATEGORIES: &[&str] = &[
+    "algorithms",
+    "command-line-utilities",
+    "concurrency",
+    "database",
+    "development-tools::debugging",
+    "development-tools::testing",
+    "network-programming",
+    "no-std",
+    "science",
+    "simulation",
+    "visualization",
+];
+
 /// The crates of this workspace that are published.
 fn published(metadata: &Metadata) -> impl Iterator<Item = &Package> {
     let is_published =
@@ -54,7 +70,9 @@ fn every_crate_that_is_published_says_what_a_registry_shows() {
             package.shown.keywords
         );
         let is_keyword = |word: &String| {
-            word.len() <= 20 && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            word.len() <= 20
+                && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+".contains(c))
         };
         assert!(
             package.shown.keywords.iter().all(is_keyword),
@@ -62,6 +80,8 @@ fn every_crate_that_is_published_says_what_a_registry_shows() {
             package.shown.keywords
         );
         assert!(!package.shown.categories.is_empty(), "{name}");
+        let unknown = package.shown.categories.iter().find(|it| !CATEGORIES.contains(&it.as_str()));
+        assert_eq!(unknown, None, "{name}: crates.io does not know this category");
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             let own = package.shown.manifest_path.with_file_name(licence);
             let (own, ours) =

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::links::{Link, is_elsewhere, links, meant};
 use super::pages::{SUMMARY, listed};
-use crate::shell::{self, run_with, succeeds};
+use crate::shell::{self, run_with};
 
 /// The release of mdBook that the manual is made with.
 const MDBOOK: &str = "0.5.4";
@@ -29,14 +29,31 @@ pub(super) fn build(root: &Path, out: &Path) -> Result<()> {
             out.display()
         );
     }
-    let mdbook = mdbook()?;
+    make(&mdbook()?, root, &out)?;
+    println!("the manual: {}", out.join("index.html").display());
+    Ok(())
+}
+
+/// Makes the book and looks at what it has become. Only if mdBook is here: whether it is.
+pub(super) fn check(root: &Path) -> Result<bool> {
+    let Some(mdbook) = present() else { return Ok(false) };
+    let folder = tempfile::tempdir()?;
+    make(&mdbook, root, folder.path())?;
+    let flaws = flaws(folder.path())?;
+    if !flaws.is_empty() {
+        bail!("the book is not as it should be:\n{}", flaws.join("\n"));
+    }
+    Ok(true)
+}
+
+fn make(mdbook: &Path, root: &Path, out: &Path) -> Result<()> {
     let staged = shell::built("docs");
     stage(root, &staged)?;
-    let status = std::process::Command::new(&mdbook)
+    let status = std::process::Command::new(mdbook)
         .arg("build")
         .arg(&staged)
         .arg("--dest-dir")
-        .arg(&out)
+        .arg(out)
         .env("MDBOOK_LOG", "warn")
         .status();
     let status = status.with_context(|| format!("{} could not be started", mdbook.display()))?;
@@ -46,8 +63,67 @@ pub(super) fn build(root: &Path, out: &Path) -> Result<()> {
             staged.display()
         );
     }
-    println!("the manual: {}", out.join("index.html").display());
     Ok(())
+}
+
+/// What a book lacks, and what in it would make a browser ask another host.
+fn flaws(book: &Path) -> Result<Vec<String>> {
+    let mut flaws = Vec::new();
+    let mut files = Vec::new();
+    collect(book, &mut files)?;
+    let has = |is_it: &dyn Fn(&str) -> bool| {
+        files.iter().any(|file| file.file_name().is_some_and(|name| is_it(&name.to_string_lossy())))
+    };
+    if !book.join("index.html").is_file() {
+        flaws.push("it has no index.html".to_string());
+    }
+    if !has(&|name| name.starts_with("searchindex") && name.ends_with(".js")) {
+        flaws.push("it has no index for searching".to_string());
+    }
+    for file in files {
+        let kind = file.extension().unwrap_or_default();
+        let find = match kind.to_str() {
+            Some("html") => fetched_by_page,
+            Some("css") => fetched_by_style,
+            _ => continue,
+        };
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file.strip_prefix(book).unwrap_or(&file).display();
+        flaws.extend(find(&text).into_iter().map(|what| format!("{name} asks for {what}")));
+    }
+    Ok(flaws)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { collect(&path, files)? } else { files.push(path) }
+    }
+    Ok(())
+}
+
+/// What a page makes a browser fetch from other hosts. A link that somebody has to follow is none of it.
+fn fetched_by_page(text: &str) -> Vec<&str> {
+    let tags = text.split('<').skip(1).filter_map(|rest| rest.split_once('>').map(|(tag, _)| tag));
+    let fetching = tags.filter(|tag| !tag.starts_with("a ") && !tag.starts_with("a\n"));
+    let values = fetching.flat_map(|tag| {
+        ["src=\"", "href=\"", "data=\"", "srcset=\""]
+            .into_iter()
+            .flat_map(move |name| tag.split(name).skip(1).filter_map(|rest| rest.split('"').next()))
+    });
+    values.filter(|target| is_of_another_host(target)).collect()
+}
+
+fn fetched_by_style(text: &str) -> Vec<&str> {
+    let targets = ["url(", "@import "].into_iter().flat_map(|begin| text.split(begin).skip(1));
+    let targets = targets.map(|rest| rest.trim_start_matches(['"', '\'']));
+    let targets = targets.filter_map(|rest| rest.split(['"', '\'', ')', ';']).next());
+    targets.filter(|target| is_of_another_host(target)).collect()
+}
+
+fn is_of_another_host(target: &str) -> bool {
+    target.starts_with("//") || target.starts_with("http://") || target.starts_with("https://")
 }
 
 /// Whether a folder is not there, is empty, or has a book in it: mdBook removes what it finds.
@@ -61,16 +137,22 @@ fn may_be_replaced(folder: &Path) -> Result<bool> {
     Ok(entries.count() == 0 || folder.join(SIGN).is_file())
 }
 
-/// Where mdBook is: on the PATH in this release, or else installed for this repository alone.
-fn mdbook() -> Result<PathBuf> {
+/// Where mdBook is, if it is here in this release: on the PATH, or installed for this repository alone.
+fn present() -> Option<PathBuf> {
     let version = format!("v{MDBOOK}");
-    if said("mdbook").is_some_and(|said| said.contains(&version)) {
-        return Ok(PathBuf::from("mdbook"));
-    }
-    let own = shell::built("tools/bin/mdbook");
-    let path = own.to_string_lossy().into_owned();
-    if said(&path).is_some_and(|said| said.contains(&version)) {
-        return Ok(own);
+    let places = [PathBuf::from("mdbook"), own()];
+    places.into_iter().find(|place| said(place).is_some_and(|said| said.contains(&version)))
+}
+
+/// Where it is installed for this repository alone.
+fn own() -> PathBuf {
+    shell::built("tools/bin/mdbook")
+}
+
+/// Where mdBook is; it is installed if it is not here.
+fn mdbook() -> Result<PathBuf> {
+    if let Some(mdbook) = present() {
+        return Ok(mdbook);
     }
     println!(
         "mdBook {MDBOOK} is not here: it is downloaded and compiled once, which takes a few minutes of \
@@ -88,13 +170,10 @@ fn mdbook() -> Result<PathBuf> {
         "mdBook could not be installed; without a network, put mdbook of this release on the PATH by \
          other means. 'cargo xtask docs --check' needs neither",
     )?;
-    if !succeeds(&format!("{path} --version")) {
-        bail!("mdBook was installed, but {path} does not run");
-    }
-    Ok(own)
+    present().with_context(|| format!("mdBook was installed, but {} does not run", own().display()))
 }
 
-fn said(program: &str) -> Option<String> {
+fn said(program: &Path) -> Option<String> {
     let output = std::process::Command::new(program).arg("--version").output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -217,6 +296,33 @@ mod tests {
         put(SUMMARY, "[A](../README.md)\n");
         stage(root.path(), &staged).unwrap();
         assert!(!staged.join("src/examples").exists());
+    }
+
+    #[test]
+    fn a_book_has_an_index_and_a_search_and_asks_no_other_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| write(&folder.path().join(name), text).unwrap();
+        let found = || flaws(folder.path()).unwrap();
+        assert_eq!(found(), ["it has no index.html", "it has no index for searching"]);
+        put(
+            "index.html",
+            "<link rel=\"stylesheet\" href=\"book.css\"><a href=\"https://e.org\">e</a>\
+             <script src=\"book.js\"></script><img src=\"docs/a.png\">",
+        );
+        put("searchindex-1a2b.js", "");
+        put("css/book.css", "@import 'other.css'; a { background: url(\"a.svg\") }");
+        assert!(found().is_empty(), "{:?}", found());
+        put("docs/a.html", "<p><script async\n src=\"https://cdn.example.org/x.js\"></script>");
+        put("css/other.css", "@font-face { src: url(//fonts.example.org/y) }");
+        let mut found = found();
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "css/other.css asks for //fonts.example.org/y",
+                "docs/a.html asks for https://cdn.example.org/x.js"
+            ]
+        );
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub(super) fn files() -> Result<Vec<(PathBuf, String)>> {
     }
     for entry in relabelling::ENTRIES {
         let (picture, commands) = measured::strip_of(entry.name)?;
-        files.push((place(&format!("{}.md", entry.name)), evolving_page(entry, &commands)?));
+        let figures = measured::evolving_table(entry.name)?;
+        let text = evolving_page(entry, &commands, &figures)?;
+        files.push((place(&format!("{}.md", entry.name)), text));
         files.push((place(&format!("{}.svg", entry.name)), picture));
     }
     Ok(files)
@@ -128,7 +130,11 @@ fn page(entry: &Entry, command: &str, figures: &str) -> Result<String> {
     Ok(text)
 }
 
-fn evolving_page(entry: &relabelling::Entry, commands: &[String; 2]) -> Result<String> {
+fn evolving_page(
+    entry: &relabelling::Entry,
+    commands: &[String; 2],
+    figures: &str,
+) -> Result<String> {
     let name = entry.name;
     let mut text = format!("# {name}\n\n{}.\n", entry.title);
     write!(
@@ -144,16 +150,29 @@ fn evolving_page(entry: &relabelling::Entry, commands: &[String; 2]) -> Result<S
          ![The graph at each instant, with what every node does]({name}.svg)\n\n```\n$ {}\n$ {}\n```\n",
         commands[0], commands[1],
     )?;
+    write!(
+        text,
+        "\n## Measured\n\nThere are no messages to count: nodes that meet join what they have gathered. So these are the \
+         bytes of labels\nthat nodes had to tell each other, for each entry, and the instants from a request to the \
+         entry. The graph is such\na ring of N nodes; node 1 asks alone, or everybody asks, and again as soon as \
+         they have left, {} times.\n\n{figures}\n\nFor 8 nodes:\n\n```\n$ {}\n$ {}\n```\n",
+        measured::ROUNDS,
+        "catraca graph generate ring --nodes 8 --output ring8.txt",
+        format_args!(
+            "catraca graph run ring8.txt --algorithm {name} --rounds {}",
+            measured::ROUNDS
+        ),
+    )?;
     text.push_str(
-        "\nThere are no messages to count: nodes that meet join what they have gathered. `catraca graph run` says how\n\
-         many bytes of labels had to be told, and how long requests took.\n\n## Break it\n\nEach mutant is this \
-         algorithm with one deliberate mistake, which some graph of 3 nodes with 2 instants shows.\nSay which \
-         promise it breaks, and draw such a graph; `catraca graph run TRACE --algorithm NAME --mutant MUTANT`\n\
-         says whether you are right.\n",
+        "\n## Break it\n\nEach mutant is this algorithm with one deliberate mistake. Say which promise it breaks, and \
+         on which graph, before\nyou let the program find it. It tries every graph of 3 nodes with 2 instants, and \
+         shows the smallest one that\nbreaks something; `--strip why.svg` draws it. That proposition 1 is wrong is \
+         none of the mutant's fault.\n",
     );
     for mutant in relabelling::mutants_of(name) {
-        write!(text, "\n### {}\n\n{}.\n", mutant.name, sentence(mutant.breaks))?;
-        answer(&mut text, mutant.property)?;
+        let command =
+            format!("catraca graph propositions --instants 2 --mutant {name}:{}", mutant.name);
+        exercise(&mut text, mutant.name, mutant.breaks, &command, mutant.property)?;
     }
     text.push_str(WRITTEN);
     Ok(text)

@@ -81,6 +81,34 @@ pub(super) fn picture(algorithm: &str) -> Result<(String, String)> {
     Ok((picture.svg().to_string(), command))
 }
 
+/// How often everybody asks in the runs on evolving graphs that are measured.
+pub(super) const ROUNDS: u32 = 20;
+
+/// The figures of an algorithm for evolving graphs, as a table in Markdown.
+pub(super) fn evolving_table(algorithm: &str) -> Result<String> {
+    let mut lines = vec![
+        "| who asks | N | bytes per entry | largest label, bytes | mean response, instants |"
+            .to_string(),
+        "|---|---|---|---|---|".to_string(),
+    ];
+    for (who, is_everybody) in [("node 1", false), ("everybody", true)] {
+        for nodes in [4, 8, 16] {
+            let graph = broken_ring(nodes)?;
+            let asks = NodeId::all(nodes).filter(|node| is_everybody || node.0 == 1);
+            let requests = asks.map(|node| (0, node)).collect();
+            let workload = Workload { requests, rounds: Some(ROUNDS), hold: 1, pause: 0 };
+            let setup = Setup::new(&graph, workload);
+            let hooks = evolving::Hooks { observer: None, stop: None };
+            let report = run_observed(algorithm, &setup, hooks)?;
+            let bytes = report.bytes_per_entry().context("somebody enters")?;
+            let (label, wait) =
+                (report.largest_label, report.wait_mean.context("somebody enters")?);
+            lines.push(format!("| {who} | {nodes} | {bytes:.0} | {label} | {wait:.2} |"));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
 /// A run on an evolving graph as a picture, with the commands that draw it.
 pub(super) fn strip_of(algorithm: &str) -> Result<(String, [String; 2])> {
     /// How many nodes the ring has, and who of them asks.

@@ -53,7 +53,7 @@ pub(crate) fn read(document: &str) -> Tally {
     }
     let python = repository.join("clients/python/src");
     let session = Session::start(&folder, home.path(), &[("PYTHONPATH", python.to_str().unwrap())]);
-    let mut reader = Reader { document, folder: &folder, session, tally: Tally::default() };
+    let mut reader = Reader { document, kept: &home, session, tally: Tally::default() };
     for block in &blocks {
         reader.reads(block);
     }
@@ -72,7 +72,8 @@ fn open_folder() -> TempDir {
 /// Somebody who follows a document.
 struct Reader<'a> {
     document: &'a str,
-    folder: &'a Path,
+    /// Files on their way to where the shell is.
+    kept: &'a TempDir,
     session: Session,
     tally: Tally,
 }
@@ -160,10 +161,12 @@ impl Reader<'_> {
         assert!(is_right, "{place}\nshown:\n{}\nbut it said:\n{}", shown.join("\n"), did.said);
     }
 
-    fn writes(&self, block: &Block, name: &str) {
-        let path = self.folder.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, block.text()).unwrap();
+    /// The file is made where the shell is by then.
+    fn writes(&mut self, block: &Block, name: &str) {
+        let file = self.kept.path().join("file");
+        std::fs::write(&file, block.text()).unwrap();
+        let command = format!("mkdir -p \"$(dirname {name})\" && cp {} {name}", file.display());
+        self.does(block.line, &command, Manner::Ends, &[]);
     }
 
     /// The block has to stand in this file of the repository.

@@ -38,6 +38,7 @@ documents! {
     planning_and_changing_a_group: "docs/GROUPS.md", 1;
     what_to_do_when_an_alarm_rings: "docs/RUNBOOK.md", 0;
     a_tour_of_the_lab: "docs/TOUR.md", 0;
+    the_index_of_commands: "docs/COMMANDS.md", 0;
     the_page_of_bertier: "docs/algorithms/bertier.md", 0;
     the_page_of_bouabdallah_laforest: "docs/algorithms/bouabdallah-laforest.md", 0;
     the_page_of_carvalho_roucairol: "docs/algorithms/carvalho-roucairol.md", 0;

@@ -8,7 +8,10 @@
 #![allow(clippy::print_stdout, reason = "it says what was not run")]
 
 mod block;
+mod commands;
 mod compare;
 mod document;
+mod examples;
 mod followed;
+mod map;
 mod session;

@@ -99,3 +99,29 @@ fn problem(title: &str) -> Response {
     let content = Content::new(Some(schema));
     ResponseBuilder::new().description(title).content(PROBLEM_JSON, content).build()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_index_of_the_manual_has_every_endpoint_and_no_other() {
+        let (_, document) = documented();
+        let mut served = BTreeSet::new();
+        for (path, item) in &document.paths.paths {
+            let methods = [("GET", &item.get), ("POST", &item.post), ("DELETE", &item.delete)];
+            let used = methods.into_iter().filter(|(_, operation)| operation.is_some());
+            served.extend(used.map(|(method, _)| format!("{method} {path}")));
+        }
+        let index = include_str!("../../../../docs/COMMANDS.md");
+        let rows = index.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+        let is_endpoint =
+            |row: &&str| ["GET /", "POST /", "DELETE /"].iter().any(|it| row.starts_with(it));
+        let listed: BTreeSet<String> =
+            rows.map(|(row, _)| row).filter(is_endpoint).map(str::to_string).collect();
+        assert!(served.len() > 15, "{served:?}");
+        assert_eq!(listed, served);
+    }
+}

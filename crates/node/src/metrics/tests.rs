@@ -83,10 +83,29 @@ fn expressions(value: &Value, out: &mut Vec<String>) {
     }
 }
 
+/// The alarms for Prometheus.
+const RULES: &str = include_str!("../../../../contrib/prometheus/catraca.rules.yml");
+
+/// What stands behind a key, on all lines that have it.
+fn fields<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.trim_start().strip_prefix(key))
+}
+
+#[test]
+fn every_rule_has_an_expression_and_a_section_of_the_runbook() {
+    let runbook = include_str!("../../../../docs/RUNBOOK.md");
+    let alarms: Vec<&str> = fields(RULES, "- alert: ").collect();
+    assert!(alarms.len() >= 10, "{alarms:?}");
+    assert_eq!(fields(RULES, "expr: ").count(), alarms.len());
+    for alarm in alarms {
+        assert!(runbook.contains(&format!("\n## {alarm}: ")), "{alarm} has no section");
+    }
+}
+
 #[tokio::test]
-async fn every_metric_that_the_dashboard_names_exists() {
+async fn every_metric_that_the_dashboard_or_a_rule_names_exists() {
     let dashboard = include_str!("../../../../contrib/grafana/catraca.json");
-    let mut all = Vec::new();
+    let mut all: Vec<String> = fields(RULES, "expr: ").map(String::from).collect();
     expressions(&serde_json::from_str(dashboard).unwrap(), &mut all);
     let named: BTreeSet<&str> = all.iter().flat_map(|expression| names(expression)).collect();
     assert!(named.len() > 20, "{named:?}");

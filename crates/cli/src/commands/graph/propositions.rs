@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use catraca_algorithms::relabelling::{ENTRIES, mutants_of};
 use catraca_sim::evolving::propositions::{
     Counterexample, Finding, Proposition, Space, exhaustive, random,
 };
@@ -45,6 +46,11 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, allow_negative_numbers = true,
         value_parser = value::at_least(0u64))]
     seed: u64,
+    /// A deliberately broken variant of one of the two algorithms instead of the correct one, as in
+    /// evolving-helary:keeps-token; 'catraca algorithms NAME' lists them.
+    #[arg(long, value_name = "ALGORITHM:NAME", conflicts_with = "random",
+        value_parser = mutant_of)]
+    mutant: Option<(String, String)>,
     /// Draws the smallest counterexample instant by instant, .svg, .png or .pdf.
     #[arg(long, value_name = "FILE")]
     strip: Option<PathBuf>,
@@ -88,14 +94,14 @@ impl Arguments {
         spinner.finish_and_clear();
         let findings = findings.ok_or(Failure::Interrupted)?;
         print(&findings, &mut out)?;
-        if let (Some(file), Some(one)) =
-            (picture, findings.iter().find_map(|one| one.smallest.as_ref()))
-        {
-            file.finish(&draw(one)?)?;
-        }
         // That proposition 1 is wrong as stated is known.
-        let is_new = |one: &Finding| one.refuted > 0 && one.proposition != Proposition::One;
-        if findings.iter().any(is_new) { Err(Failure::Violation) } else { Ok(()) }
+        let is_new = |one: &&Finding| one.refuted > 0 && one.proposition != Proposition::One;
+        let is_refuted = |one: &&Finding| one.refuted > 0;
+        let shown = findings.iter().find(is_new).or_else(|| findings.iter().find(is_refuted));
+        if let (Some(file), Some(one)) = (picture, shown.and_then(|one| one.smallest.as_ref())) {
+            file.finish(&self.draw(one)?)?;
+        }
+        if findings.iter().any(|one| is_new(&one)) { Err(Failure::Violation) } else { Ok(()) }
     }
 
     fn refuse_large(&self) -> Outcome {
@@ -110,11 +116,24 @@ impl Arguments {
         )))
     }
 
+    fn draw(&self, one: &Counterexample) -> Result<catraca_draw::Picture, Failure> {
+        let requests = one.requests.clone();
+        let workload = Workload { requests, rounds: Some(1), hold: 1, pause: 0 };
+        let broken = self.mutant.as_ref().filter(|(algorithm, _)| algorithm == one.algorithm);
+        let mutant = broken.map(|(_, name)| name.clone());
+        let setup = Setup { token: one.token, mutant, ..Setup::new(&one.graph, workload) };
+        let mut snapshots = Vec::new();
+        observed(one.algorithm, &setup, Some(&mut snapshots))?;
+        let title = format!("{}: the smallest counterexample", one.algorithm);
+        strip_of(&title, one.graph.names(), &snapshots)
+    }
+
     fn space(&self) -> Result<Space, Failure> {
         let mut space = Space::new(self.nodes, self.instants);
         if let Some(last) = self.asks_until {
             space.asks_until = last.min(self.instants - 1);
         }
+        space.mutant.clone_from(&self.mutant);
         match space.graphs() {
             Some(graphs) if graphs <= MOST_GRAPHS && self.nodes <= 5 => Ok(space),
             _ => Err(Failure::input(format!(
@@ -124,6 +143,19 @@ impl Arguments {
             ))),
         }
     }
+}
+
+/// Reads which mutant of which algorithm is meant.
+fn mutant_of(text: &str) -> Result<(String, String), String> {
+    let (algorithm, name) = text.split_once(':').unwrap_or((text, ""));
+    let known = mutants_of(algorithm);
+    if known.iter().any(|mutant| mutant.name == name) {
+        return Ok((algorithm.to_string(), name.to_string()));
+    }
+    let all = ENTRIES.iter().flat_map(|entry| {
+        mutants_of(entry.name).into_iter().map(|mutant| format!("{}:{}", entry.name, mutant.name))
+    });
+    Err(format!("there is no such mutant; there are {}", all.collect::<Vec<_>>().join(", ")))
 }
 
 fn print(findings: &[Finding], out: &mut impl Write) -> Outcome {
@@ -178,13 +210,4 @@ fn describe(one: &Counterexample, out: &mut impl Write) -> Outcome {
         writeln!(out, "  violation of {what}")?;
     }
     Ok(())
-}
-
-fn draw(one: &Counterexample) -> Result<catraca_draw::Picture, Failure> {
-    let workload = Workload { requests: one.requests.clone(), rounds: Some(1), hold: 1, pause: 0 };
-    let setup = Setup { token: one.token, ..Setup::new(&one.graph, workload) };
-    let mut snapshots = Vec::new();
-    observed(one.algorithm, &setup, Some(&mut snapshots))?;
-    let title = format!("{}: the smallest counterexample", one.algorithm);
-    strip_of(&title, one.graph.names(), &snapshots)
 }

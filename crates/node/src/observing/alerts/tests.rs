@@ -210,3 +210,17 @@ fn what_is_worst_comes_first() {
         case.kinds().into_iter().map(|(severity, _)| severity).collect();
     assert_eq!(severities, [Severity::Critical, Severity::Warning, Severity::Warning]);
 }
+
+#[test]
+fn the_runbook_says_of_every_kind_of_alert_what_to_do() {
+    let runbook = include_str!("../../../../../docs/RUNBOOK.md");
+    let schema = serde_json::to_value(<Kind as utoipa::PartialSchema>::schema()).unwrap();
+    let kinds: Vec<&str> =
+        schema["enum"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
+    assert!(kinds.contains(&"held-long"), "{kinds:?}");
+    for kind in kinds {
+        // That links lead somewhere is a test of the manual.
+        let line = runbook.lines().find(|line| line.starts_with(&format!("| `{kind}` | [")));
+        assert!(line.is_some_and(|line| line.contains("](#")), "{kind} has no line");
+    }
+}
