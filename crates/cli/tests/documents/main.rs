@@ -11,4 +11,5 @@ mod block;
 mod compare;
 mod document;
 mod followed;
+mod mentioned;
 mod session;
