@@ -28,6 +28,32 @@ fn a_build_beside_itself_has_a_ratio_for_every_row() {
 }
 
 #[test]
+fn the_rows_of_the_manual_are_those_of_the_program() {
+    let ran = Folder::new().run(&["bench", "--seconds", "0.1"]).quietly(0);
+    let manual = include_str!("../../../docs/SERVICE.md");
+    let shown = manual.split("$ catraca bench\n").nth(1).unwrap().split("```").next().unwrap();
+    assert_eq!(rows(shown), rows(&ran.stdout));
+}
+
+/// What is measured, without figures, and the goals.
+fn rows(table: &str) -> Vec<[String; 2]> {
+    let row = |line: &str| {
+        let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
+        let (what, _, goal) = (columns.next(), columns.next(), columns.next());
+        [without_figures(what.unwrap_or("")), goal.unwrap_or("").to_string()]
+    };
+    table.lines().skip(2).map(row).collect()
+}
+
+fn without_figures(what: &str) -> String {
+    let is_figure = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let is_unit = |word: &str| ["ns", "us", "ms"].contains(&word);
+    let words = what.split([' ', '(', ')', '/']);
+    let words: Vec<&str> = words.filter(|word| !is_figure(word) && !is_unit(word)).collect();
+    words.join(" ")
+}
+
+#[test]
 fn what_is_no_build_of_catraca_is_wrong_input() {
     let folder = Folder::new();
     folder.write("plain", "");

@@ -14,4 +14,5 @@ mod document;
 mod examples;
 mod followed;
 mod map;
+mod mentioned;
 mod session;

@@ -10,7 +10,6 @@ mod document;
 mod encrypted;
 mod hostile;
 mod locks;
-mod manual;
 mod many;
 mod page;
 #[allow(dead_code, reason = "other tests use more of it")]
