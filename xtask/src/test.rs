@@ -24,6 +24,7 @@ const PACKAGES: &[&str] = &[
     "postgresql",
     "procps",
     "python3",
+    "python3-pandas",
     "python3-venv",
     "redis-server",
     "tmux",
