@@ -26,6 +26,7 @@ const PACKAGES: &[&str] = &[
     "postgresql",
     "procps",
     "python3",
+    "python3-pandas",
     "python3-venv",
     "python3-yaml",
     "redis-server",

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use support::Folder;
 use support::browser::{Browser, keys};
+use support::dashboard::ask;
 use support::service::{Process, Service, addresses};
 
 const LIVE: &str = "return document.getElementById('live')?.dataset.state === 'live'";
@@ -80,6 +81,7 @@ fn a_lock_that_is_taken_appears_and_disappears_when_it_is_given_back() {
     let queue =
         "return document.querySelector('tbody td[data-label=Waiting]')?.textContent === '1'";
     browser.wait_for("one waits", queue);
+    shows(&browser, "held, wanted", true);
     go(&browser, &lock_view("deploy/web"));
     shows(&browser, "second", true);
     lock.signal("TERM");
@@ -161,22 +163,55 @@ fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
     let (service, http) = group(3, &[]);
     let _one =
         held(&service, "a-name-that-is-very-long/and-has/no-place/to-be-broken/0123456789", "me");
+    let _two = held(&service, "deploy", "me");
+    let _waiting = service.client(1, &["lock"], &["--label", "second", "deploy", "--", "true"]);
+    service.client(0, &["lock"], &["quick", "--", "true"]).ends().quietly(0);
+    // "ann:x" and "bob:x", as clients send them.
+    for (who, path) in
+        [("YW5uOng=", "art/map.psd"), ("Ym9iOng=", "art/a-hero-with-a-name/cape.psd")]
+    {
+        let asked = json!({"path": path, "note": "somewhat longer than a note is as a rule"});
+        let locked =
+            ask(&http, &format!("Basic {who}"), "POST", "/git/art/game/locks", Some(&asked));
+        assert_eq!(locked.0, 201, "{locked:?}");
+    }
     let browser = look(&http, "");
-    let views = ["", "locks", "members", &lock_view("deploy")];
+    browser.run_script("sessionStorage.setItem('catraca-git-name', 'ann')");
+    // What shows that a view has something to show.
+    let lock = lock_view("deploy");
+    let views = [
+        (
+            "overview",
+            "",
+            "!!document.querySelector('.chart .bar') && !!document.querySelector('.line[d^=M]')",
+        ),
+        ("locks", "locks", "document.querySelectorAll('.locks tbody tr').length >= 2"),
+        ("members", "members", "document.querySelectorAll('.picture .link.up').length === 3"),
+        (
+            "lock",
+            &lock,
+            "!!document.querySelector('.pointers .inside') && !!document.querySelector('.pointers .waiting')",
+        ),
+        ("git", "git", "!!document.querySelector('table.repositories a')"),
+        (
+            "repository",
+            "git?repo=art%2Fgame",
+            "document.querySelectorAll('table.files tbody tr').length === 2",
+        ),
+    ];
     for (width, dark) in [(400, false), (400, true), (1400, false), (1400, true)] {
         browser.resize(width, 900);
         browser.dark(dark);
-        for view in views {
+        for (name, view, is_there) in views {
             go(&browser, view);
-            browser.wait_for("the view is there", "return !!document.querySelector('#view h2')");
+            browser
+                .wait_for(&format!("{name} has something to show"), &format!("return {is_there}"));
             let wide = browser.run_script("return document.documentElement.scrollWidth");
-            assert!(wide.as_u64().unwrap() <= u64::from(width), "{view}: {wide} at {width}");
+            assert!(wide.as_u64().unwrap() <= u64::from(width), "{name}: {wide} at {width}");
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(20, 23, 28)"), dark, "{back}");
             if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-                let stem =
-                    if view.is_empty() { "overview" } else { view.split('/').next().unwrap() };
-                let name = format!("{stem}-{width}-{}.png", if dark { "dark" } else { "light" });
+                let name = format!("{name}-{width}-{}.png", if dark { "dark" } else { "light" });
                 browser.screenshot(&Path::new(&folder).join(name));
             }
         }
@@ -189,8 +224,9 @@ fn a_group_is_shown_with_its_members_links_and_views() {
     let (mut service, http) = group(3, &["--lease", "3s"]);
     let browser = look(&http, "members");
     shows(&browser, "3 of 3 in view", true);
-    let links = "return document.querySelectorAll('.picture .link.up').length === 2";
-    browser.wait_for("both links are up", links);
+    let links = "return document.querySelectorAll('.picture .link.up').length === 3";
+    browser.wait_for("all links are up, those between others too", links);
+    shows(&browser, "All 3 links of the group are up.", true);
     let picture = browser.run_script("return document.querySelector('.picture svg').ariaLabel");
     assert!(picture.as_str().unwrap().contains("b in the view, link up"), "{picture}");
     shows(&browser, "leads", true);
@@ -400,4 +436,40 @@ fn a_page_keeps_its_list_as_a_node_tells_of_it() {
         {"best": [0, 2, 4], "total": 500},
     ]);
     assert_eq!(browser.run_script(MODEL), expected);
+}
+
+/// What the picture of the members makes of links that are told by a node that is made up.
+const LINKS: &str = r#"
+    return import('/assets/members.js').then(({ drawn, inWords, linksOf }) => {
+        const member = (name, link) => ({ name, link, in_view: true, renewed_millis: 1 });
+        const status = { members: [member('a', 'this node'), member('b', 'up'), member('c', 'refused'), member('d', 'up')],
+            registry: null, lease_millis: 9 };
+        const link = (from, to, up) => ({ from, to, up });
+        const links = linksOf(status, { links: [link('b', 'a', true), link('b', 'd', true), link('d', 'b', false), link('b', 'c', false)] });
+        const picture = drawn(status, links, false);
+        const shown = [...picture.querySelectorAll('.link')].map(it => [it.dataset.from, it.dataset.to, it.classList[1]]);
+        return [shown, inWords(links), picture.querySelectorAll('.link.one-way .sign').length,
+            linksOf(status, null).map(it => it.state)];
+    })"#;
+
+#[test]
+fn links_between_others_are_drawn_and_those_that_work_one_way_alone_are_marked() {
+    let (_service, http) = group(1, &[]);
+    let browser = look(&http, "");
+    let shown = json!([
+        ["c", "d", "unknown"],
+        ["a", "b", "up"],
+        ["a", "d", "up"],
+        ["b", "c", "down"],
+        ["a", "c", "refused"],
+        ["b", "d", "one-way"],
+    ]);
+    let words = json!([
+        "a and c refuse each other",
+        "b and c do not reach each other",
+        "b reaches d, but d does not reach b",
+        "between c and d nobody has told",
+    ]);
+    let alone = json!(["up", "refused", "up", "unknown", "unknown", "unknown"]);
+    assert_eq!(browser.run_script(LINKS), json!([shown, words, 1, alone]));
 }

@@ -70,8 +70,7 @@ fn enter(browser: &Browser, group: &Group, field: &str, said: &str) {
         "it is asked who we are",
         &format!("return document.querySelector('#{field}') !== null"),
     );
-    browser.click(&format!("#{field}"));
-    browser.press(said);
+    browser.fill(&format!("#{field}"), said);
     browser.press(keys::ENTER);
     browser.wait_for(
         "the locks are there",
@@ -103,10 +102,8 @@ fn a_file_is_locked_and_unlocked_through_the_page_and_what_others_do_is_shown_at
     let browser = Browser::start();
     browser.resize(1400, 900);
     enter(&browser, &group, "git-name", "ann");
-    browser.click("#path");
-    browser.press("art/hero one.psd");
-    browser.click("#note");
-    browser.press("new cape");
+    browser.fill("#path", "art/hero one.psd");
+    browser.fill("#note", "new cape");
     browser.press(keys::ENTER);
     browser.wait_for(
         "it is in the table",
@@ -126,8 +123,8 @@ fn a_file_is_locked_and_unlocked_through_the_page_and_what_others_do_is_shown_at
 
     // Whoever asks for what somebody has is told who that is.
     lock(&group, BOB, "art/sky.psd", "clouds");
-    browser.click("#path");
-    browser.press("art/sky.psd");
+    // The first one may be answered still, which must not take away what is typed now.
+    browser.fill("#path", "art/sky.psd");
     browser.press(keys::ENTER);
     browser.wait_for(
         "it is refused",
@@ -150,6 +147,83 @@ fn a_file_is_locked_and_unlocked_through_the_page_and_what_others_do_is_shown_at
     // The browser itself reports the request that was refused, and nothing else.
     let said = browser.console_messages();
     assert!(said.len() == 1 && said[0].contains("409"), "{said:?}");
+}
+
+/// Answers to what changes something come to the page when the test says so.
+const HELD_BACK: &str = "
+    const ask = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await ask(path, options);
+        if (options?.method === 'POST') await new Promise(resolve => { window.comes = resolve; });
+        return answer;
+    }";
+
+#[test]
+fn whoever_types_on_while_a_lock_is_answered_keeps_what_is_typed() {
+    let group = open();
+    let browser = Browser::start();
+    enter(&browser, &group, "git-name", "ann");
+    browser.run_script(HELD_BACK);
+    browser.fill("#path", "art/one.psd");
+    browser.press(keys::ENTER);
+    // What happens is told sooner than the request is answered.
+    browser.wait_for("it is shown", &format!("return {} !== undefined", row("art/one.psd")));
+    browser.fill("#path", "art/two.psd");
+    let answered = "return window.comes !== undefined";
+    let comes = "comes(); delete window.comes";
+    browser.wait_for("it is answered", answered);
+    browser.run_script(comes);
+    let done = "return document.querySelector('.notice.done')?.hidden === false";
+    browser.wait_for("it is said to be locked", done);
+    let typed = "return document.querySelector('#path').value";
+    assert_eq!(browser.run_script(typed), "art/two.psd");
+    browser.press(keys::ENTER);
+    browser.wait_for("the next is shown", &format!("return {} !== undefined", row("art/two.psd")));
+    browser.wait_for("it is answered", answered);
+    browser.run_script(comes);
+    browser.wait_for("what was locked is not there any more", &format!("{typed} === ''"));
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+/// Goes on with the tab key until a button of this class has the focus, and presses it.
+fn press_button(browser: &Browser, class: &str) {
+    let is_there = format!("return document.activeElement.classList.contains('{class}')");
+    for _ in 0..60 {
+        if browser.run_script(&is_there) == true {
+            return browser.press(keys::ENTER);
+        }
+        browser.press(keys::TAB);
+    }
+    panic!("no button '{class}' is reached by keyboard");
+}
+
+#[test]
+fn a_lock_is_stolen_and_given_back_with_keys_alone() {
+    let group = open();
+    lock(&group, BOB, "art/sky.psd", "clouds");
+    let browser = Browser::start();
+    enter(&browser, &group, "git-name", "ann");
+    let asks = "return document.querySelector('dialog')?.open === true";
+    press_button(&browser, "steal");
+    browser.wait_for("it asks why", asks);
+    browser.press("bob is away");
+    // Past the button that leaves the lock as it is.
+    browser.press(&keys::TAB.repeat(2));
+    browser.press(keys::ENTER);
+    browser.wait_for(
+        "it is ours",
+        &format!("return {}?.querySelector('button.unlock') != null", row("art/sky.psd")),
+    );
+    assert_eq!(locks(&group, BOB), [("art/sky.psd".to_string(), "ann".to_string())]);
+    let (_, listed) = ask(&group.http[0], BOB, "GET", LOCKS, None);
+    assert_eq!(listed["locks"][0]["note"], "bob is away");
+    press_button(&browser, "unlock");
+    browser.wait_for("it asks whether that is meant", asks);
+    browser.press(keys::TAB);
+    browser.press(keys::ENTER);
+    browser.wait_for("it is gone", &format!("return {} === undefined", row("art/sky.psd")));
+    assert_eq!(locks(&group, BOB), []);
+    assert_eq!(browser.console_messages(), [""; 0]);
 }
 
 #[test]

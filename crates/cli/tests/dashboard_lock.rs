@@ -3,7 +3,7 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::browser::Browser;
 use support::dashboard::Group;
 use support::service::Process;
@@ -62,6 +62,9 @@ fn pointers_are_drawn_and_the_token_is_followed_from_member_to_member() {
     let said = "return document.querySelector('svg.pointers').getAttribute('aria-label')";
     let said = browser.run_script(said);
     assert!(said.as_str().unwrap().starts_with("Inside at b; the token is at b"), "{said}");
+    // The list says of such a lock another word than of one that nobody waits for.
+    let words = texts(&browser, ".pointers .member .label").join(" ");
+    assert!(words.contains("waits") && words.contains("inside"), "{words}");
     first.end_input();
     browser.wait_for("the token has moved", &has_token("c"));
     browser.wait_for("the next one is inside", &looks("c", "inside"));
@@ -71,6 +74,20 @@ fn pointers_are_drawn_and_the_token_is_followed_from_member_to_member() {
         "return document.querySelectorAll('.strip .grant').length === 2 \
          && document.querySelectorAll('.strip .grant.open').length === 1",
     );
+    // Both fences are to be read, or the digits in which they differ; and how long the two steps took.
+    let fences = texts(&browser, ".strip .grant text");
+    assert_eq!(fences.len(), 2, "{fences:?}");
+    let durations = ["holds", "handovers"].map(|what| {
+        let of = format!(".durations [data-of={what}]");
+        (
+            texts(&browser, &format!("{of} figcaption p")).join(" "),
+            texts(&browser, &format!("{of} .bar")).len(),
+        )
+    });
+    for (said, bars) in &durations {
+        assert!(said.contains("1 of the grants remembered: half within"), "{said}");
+        assert!(*bars > 1, "{said}");
+    }
     for (width, is_dark) in [(400, true), (1400, true), (1400, false)] {
         browser.resize(width, 1000);
         browser.dark(is_dark);
@@ -112,6 +129,41 @@ fn a_name_that_nobody_has_used_is_shown_as_what_it_is_even_if_it_looks_like_html
          .some((it) => it.textContent.includes('nobody has asked for it'))",
     );
     assert_eq!(texts(&browser, "h2.name"), ["<img/src=x/onerror=alert(1)>"]);
+    // There is no token of it yet, so none is on its way.
+    let summary = texts(&browser, ".summary").join(" ");
+    assert!(summary.contains("naimi-trehel") && !summary.contains("token"), "{summary}");
     assert_eq!(browser.run_script("return document.querySelectorAll('main img').length"), 0);
     assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+/// What the page makes of grants that are made up.
+const DURATIONS: &str = r#"
+    return import('/assets/durations.js').then(({ handovers, histogram, holds }) => {
+        const at = (ms) => new Date(1_700_000_000_000 + ms).toISOString();
+        const grant = (begin, waited_ms, held_ms, state) => ({ at: at(begin), waited_ms, held_ms, state });
+        const grants = [
+            grant(0, null, 100, 'released'), grant(103, 50, 40, 'released'),
+            // Nobody waited at the end of the one before: that is no hand-over.
+            grant(500, 10, 20, 'moved'), grant(530, 25, 7, 'lost'),
+            // By clocks of two members it begins before the other one ends.
+            grant(536, 6, null, 'held'),
+        ];
+        const { count, p50_ms, p99_ms, buckets } = histogram([1, 3, 4, 5, 100]);
+        const full = buckets.filter(it => it.count > 0).map(it => [it.at_most_ms, it.count]);
+        return [holds(grants), handovers(grants), [count, p50_ms, p99_ms], full];
+    })"#;
+/// The digits in which fences differ.
+const ENDINGS: &str = r#"
+    return import('/assets/strip.js').then(({ endings }) => [
+        endings(['137438953472', '137438953473']), endings(['99', '137438953600']), endings(['7'])])"#;
+
+#[test]
+fn durations_and_fences_are_told_from_the_grants_that_are_remembered() {
+    let group = Group::start(1, &[]);
+    let browser = Browser::start();
+    browser.goto(&group.page(0, ""));
+    let durations = json!([[100, 40, 7], [3, 0], [5, 4, 100], [[1, 1], [4, 2], [8, 1], [128, 1]]]);
+    assert_eq!(browser.run_script(DURATIONS), durations);
+    let endings = json!([["…472", "…473"], ["99", "137438953600"], ["7"]]);
+    assert_eq!(browser.run_script(ENDINGS), endings);
 }

@@ -108,6 +108,24 @@ fn a_finding_against_the_record_is_told_and_has_its_exit_code() {
 }
 
 #[test]
+fn a_verdict_that_seeds_leave_open_contradicts_nothing() {
+    let folder = Folder::new();
+    folder.write("open.toml", mine(&claim("open")));
+    let ran = folder.run(&["experiment", "open.toml"]).quietly(0);
+    ran.says("holds: three per node").says("decided by these seeds; on record is 'open'");
+    // Two seeds of a random delay say little of how long a hand-over takes.
+    let random = mine(&claim("holds"))
+        .replace("[workload]", "[network]\ndelay = 'exp:1'\n[workload]")
+        .replace(
+            "figure = 'messages_per_entry'\nis = '3(N - 1)'",
+            "figure = 'delay'\nat_least = 1",
+        );
+    folder.write("random.toml", random);
+    let ran = folder.run(&["experiment", "random.toml", "--seeds", "2"]).quietly(0);
+    ran.says("open: three per node").says("open with these seeds; on record is 'holds'");
+}
+
+#[test]
 fn a_run_that_breaks_what_it_should_not_is_told_with_its_command() {
     let folder = Folder::new();
     let broken = mine("breaks = 'nobody waits for ever'");

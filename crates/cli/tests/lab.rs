@@ -130,6 +130,29 @@ fn a_link_reproduces_a_state_and_one_that_leads_nowhere_says_why() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_opened_first_and_shows_what_is_wrong_and_the_form_alone() {
+    let (lab, browser) = (Lab::start(), Browser::start());
+    browser.goto(&format!("http://{}/#algorithm=evolving-helary", lab.address));
+    let problem = "return document.getElementById('problem')?.textContent ?? ''";
+    browser.wait_for(
+        "it says why",
+        "return document.getElementById('problem')?.hidden === false && document.getElementById('group').open",
+    );
+    let said = browser.run_script(problem);
+    assert!(said.as_str().unwrap().contains("catraca graph run GRAPH"), "{said}");
+    let seen = "return [...document.querySelectorAll('main.lab button, main.lab section, main.lab #diagram')]
+        .filter(it => it.offsetParent && !it.closest('#group')).map(it => it.id || it.textContent)";
+    assert_eq!(browser.run_script(seen), json!([]));
+    // From there one goes on as from everywhere else.
+    browser.run_script("document.querySelector('#group form').requestSubmit()");
+    settled(&browser);
+    assert_eq!(browser.run_script(problem), "");
+    let shown = browser.run_script(seen);
+    assert!(shown.as_array().unwrap().iter().any(|it| it == "diagram"), "{shown}");
+    assert!(!shown.as_array().unwrap().iter().any(|it| it == "Next of this way"), "{shown}");
+}
+
+#[test]
 fn a_mutant_is_broken_by_the_way_that_the_checker_shows() {
     let (lab, browser) = (Lab::start(), Browser::start());
     browser.resize(1400, 900);

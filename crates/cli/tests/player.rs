@@ -3,6 +3,7 @@
 
 mod support;
 
+use serde_json::Value;
 use support::Folder;
 use support::browser::{Browser, keys};
 
@@ -65,6 +66,28 @@ fn what_every_node_knows_is_the_same_forwards_and_back() {
     browser.press(keys::HOME);
     browser.press(&keys::RIGHT.repeat(5));
     assert_eq!(browser.run_script(known), there);
+}
+
+#[test]
+fn arrows_from_before_what_is_shown_do_not_cross_the_names_of_nodes() {
+    let folder = Folder::new();
+    let flags = ["sim", "--algorithm", "lamport", "--nodes", "5", "--entries", "20"];
+    folder.run(&[&flags[..], &["--html", "run.html"]].concat()).quietly(0);
+    let browser = Browser::start();
+    browser.resize(400, 900);
+    browser.open(&folder.path("run.html"));
+    browser.press(keys::END);
+    let begins = "const edge = document.querySelector('#diagram svg').getBoundingClientRect().left + 62;
+        return [...document.querySelectorAll('.message')].some(it => it.getBoundingClientRect().left < edge - 5)";
+    assert_eq!(browser.run_script(begins), true, "some begin before what is shown");
+    let crossing = "const { left, top, height } = document.querySelector('#diagram svg').getBoundingClientRect();
+        const found = new Set();
+        for (let x = 2; x < 60; x += 2) for (let y = 2; y < height; y += 1) {
+            const it = document.elementFromPoint(left + x, top + y)?.closest('.message');
+            if (it) found.add(it.textContent);
+        }
+        return [...found]";
+    assert_eq!(browser.run_script(crossing), serde_json::json!([]));
 }
 
 #[test]
@@ -154,15 +177,52 @@ fn what_cannot_be_played_is_refused_with_what_to_do() {
     };
     sim("missing/run.html --nodes 3").refused(&["cannot write 'missing/run.html'"]);
     sim("run.html --nodes 101").refused(&["101 nodes", "up to 100"]);
-    sim("run.html --nodes 10 --entries 100000").refused(&[
-        "more than the 20000 steps",
-        "--html-from TIME",
-        "--html-to TIME",
-    ]);
     sim("run.html --nodes 10 --entries 2000 --html-from 5 --html-to 20").quietly(0);
     assert_eq!(folder.names(), ["run.html"]);
     let members = ["check", "naimi-trehel", "--members", "2", "--html", "why.html"];
     folder.run(&members).refused(&["--html is for nodes"]);
+}
+
+/// The command that a page says shows the next part.
+fn next_part(notice: &str) -> Vec<String> {
+    let (_, command) = notice.trim().split_once("The next part: catraca ").unwrap();
+    command.split(' ').map(str::to_string).collect()
+}
+
+#[test]
+fn a_run_that_is_too_long_for_a_page_is_cut_and_the_next_part_is_a_command_away() {
+    let folder = Folder::new();
+    let long =
+        "sim --algorithm lamport --nodes 10 --entries 3000 --trace run.trace --html run.html";
+    let ran = folder.run(&long.split(' ').collect::<Vec<_>>());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the first 20000 steps of the run"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("3,000"), "the run goes on to its end: {}", ran.stdout);
+    let browser = Browser::start();
+    let notice = "return document.querySelector('.notice').textContent";
+    let shown = "return JSON.parse(document.getElementById('run').textContent).events";
+    browser.open(&folder.path("run.html"));
+    let said = browser.run_script(notice);
+    let said = said.as_str().unwrap();
+    let last = browser.run_script(&format!("{shown}.length")).as_u64();
+    assert_eq!((last, next_part(said)), (Some(20_000), next_part(&ran.stderr)));
+    let end = browser.run_script(&format!("{shown}.at(-1).at")).as_u64();
+
+    // The next part begins where this one ends, and fits, in the same way for the trace.
+    let next = next_part(said);
+    let again = folder.run(&next.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+    browser.open(&folder.path("run.html"));
+    assert_eq!(browser.run_script("return document.querySelector('.notice')"), Value::Null);
+    assert!(browser.run_script(&format!("{shown}[0].at")).as_u64() >= end);
+    let replay = folder.run(&["replay", "run.trace", "--html", "again.html"]);
+    assert_eq!(replay.code, Some(0), "{}", replay.stderr);
+    let ends = |words: &[String]| words[words.len() - 4..].to_vec();
+    let replayed = next_part(&replay.stderr);
+    assert_eq!(
+        (&replayed[..2], ends(&replayed)),
+        (&["replay".to_string(), "run.trace".to_string()][..], ends(&next))
+    );
 }
 
 #[test]

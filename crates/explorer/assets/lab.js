@@ -85,8 +85,11 @@ class Lab {
     this.buildControls();
     this.checker = new Checker(parts.checker, (steps, label) => this.act(() => this.follow(steps, label)));
     this.exercise = new Exercise(parts.exercise);
+    // Until there is a state there is nothing to see but what is wrong, and how to choose a group.
     const main = document.createElement('main');
-    main.className = 'lab';
+    main.className = 'lab empty';
+    this.main = main;
+    this.title.textContent = 'The lab';
     main.append(
       this.title, parts.group, parts.controls, parts.problem, parts.kinds,
       column('left', [parts.diagram, parts.exercise, parts.choices, parts.checker, parts.expected, parts.costs, parts.algorithm]),
@@ -104,7 +107,9 @@ class Lab {
     const predict = button('Predict', 'e', () => this.act(() => this.togglePredict()));
     this.nextOfWay = button('Next of this way', 'n', () => this.act(() => this.followOne()));
     this.nextOfWay.classList.add('planned');
+    this.nextOfWay.hidden = true;
     this.leaveWay = button('Leave it', '', () => this.act(() => this.stopFollowing()));
+    this.leaveWay.hidden = true;
     this.score = document.createElement('span');
     this.score.id = 'score';
     this.buttons = { undo, redo, first, predict };
@@ -128,6 +133,7 @@ class Lab {
   complain(text) {
     this.parts.problem.textContent = text ?? '';
     this.parts.problem.hidden = !text;
+    if (text && !this.now.state) this.parts.group.open = true;
   }
 
   openHash() {
@@ -259,6 +265,7 @@ class Lab {
   draw() {
     const { parts, run, now, index } = this;
     const { state } = now;
+    this.main.classList.remove('empty');
     const { algorithm, mutant, nodes, requests, crashes } = state.group;
     this.title.textContent = `${algorithm}${mutant ? `, mutant ${mutant}` : ''} on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
     this.summary.textContent = `Another group (here each asks ${requests === 1 ? 'once' : `up to ${requests} times`}, ${crashes || 'none'} may crash, messages ${state.group.order === 'fifo' ? 'in order' : 'in any order'})`;
@@ -333,6 +340,7 @@ class Lab {
     const typing = event.target instanceof Element && event.target.closest('form, select, pre');
     if (event.ctrlKey || event.altKey || event.metaKey || this.help.open || typing) return;
     if (!this.parts.exercise.hidden) return;
+    if (!this.now.state && !['g', '?'].includes(event.key)) return;
     const digit = Number(event.key);
     const actions = {
       ArrowDown: () => this.moveFocus(1),

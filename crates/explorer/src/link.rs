@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use catraca_algorithms::{Spec, SpecError};
+use catraca_algorithms::{Spec, SpecError, relabelling};
 use catraca_check::{Choice, ChoiceError, Network, Options};
 use catraca_core::Claim;
 use catraca_player::PlayerError;
@@ -113,6 +113,12 @@ pub enum Refusal {
     /// A group that cannot be.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// An algorithm that does not send messages.
+    #[error(
+        "{0} runs on an evolving graph, where nodes meet instead of sending messages, and there is nothing to \
+         schedule here; 'catraca graph run GRAPH --algorithm {0} --html run.html' writes a page that plays it"
+    )]
+    Evolving(String),
     /// A run that no page shows.
     #[error("the run {0}")]
     Player(#[from] PlayerError),
@@ -188,6 +194,10 @@ impl Link {
         }
         if !scenario.says("nodes") && !scenario.says("clusters") {
             scenario = scenario.with("nodes", DEFAULT_NODES);
+        }
+        if let Some(name) = self.said.get("algorithm").filter(|it| relabelling::entry(it).is_some())
+        {
+            return Err(Refusal::Evolving(name.clone()));
         }
         let spec = scenario.spec()?;
         // Before anything of that size is made.
@@ -334,6 +344,8 @@ mod tests {
         let group = |rest: &str| refused(&format!("algorithm=lamport&{rest}"));
         assert!(refused("").contains("algorithm"), "{}", refused(""));
         assert!(refused("algorithm=x").contains("no algorithm 'x'"));
+        let evolving = refused("algorithm=evolving-helary");
+        assert!(evolving.contains("'catraca graph run GRAPH --algorithm evolving-helary --html"));
         assert!(group("nodes=13").contains("up to 12 nodes, not 13"));
         assert!(group("nodes=4294967295").contains("up to 12 nodes"));
         assert!(group("nodes=-1").contains("nodes"));

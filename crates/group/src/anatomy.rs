@@ -87,6 +87,19 @@ pub struct Picture {
     pub silent: Vec<usize>,
 }
 
+/// Who reaches whom, as the members of a view have told it, each of its own moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// The view in which they were asked.
+    pub epoch: Epoch,
+    /// The members of that view, by their places.
+    pub members: Vec<String>,
+    /// Whom each member reaches, by its place: of every member, by its place.
+    pub told: Vec<(usize, Vec<bool>)>,
+    /// The places of those that did not answer.
+    pub silent: Vec<usize>,
+}
+
 /// How the nodes of an instance are laid out over the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -48,7 +48,7 @@ mod view;
 mod wait;
 
 pub use ahash::RandomState;
-pub use anatomy::{Anatomy, Instance, Layout, Picture, ShownNode};
+pub use anatomy::{Anatomy, Instance, Layout, Links, Picture, ShownNode};
 pub use detector::USUAL as USUAL_DETECTOR;
 pub use driver::{
     Change, Client, Driver, Ending, Event, LockIndex, Outcome, Outputs, Place, SeatTimer, Settled,

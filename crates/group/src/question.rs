@@ -82,6 +82,8 @@ pub enum Question {
     Forget(HoldId),
     /// What is known there of the locks of this name.
     Anatomy(String),
+    /// Which members can be reached from there.
+    Links,
 }
 
 /// An answer.
@@ -103,4 +105,6 @@ pub enum Answer {
     Forgotten,
     /// To [`Question::Anatomy`].
     Anatomy(Box<Anatomy>),
+    /// To [`Question::Links`]: of every member of the view, by its place.
+    Links(Vec<bool>),
 }

@@ -18,6 +18,7 @@ mod fences;
 mod forcing;
 mod forgetting;
 mod group;
+mod links;
 mod looking;
 mod sessions;
 mod standby;
@@ -36,7 +37,7 @@ use core::hash::{Hash, Hasher};
 
 use catraca_core::{Claim, Fence};
 
-use crate::anatomy::Picture;
+use crate::anatomy::{Links, Picture};
 use crate::detector::Detector;
 use crate::driver::{Driver, Ending, Outputs, Place, Settled, Timer};
 use crate::durable::DurableHold;
@@ -168,6 +169,8 @@ pub enum Output {
     Page(u64, Page),
     /// What this asker wanted to see of a lock.
     Picture(u64, Result<Box<Picture>, Refusal>),
+    /// What this asker wanted to know of the links of the group.
+    Links(u64, Result<Box<Links>, Refusal>),
     /// From now on the member grants locks.
     Ready,
     /// The member does not belong to its group any more, and why.
@@ -229,6 +232,8 @@ enum Asking {
     Fence(fences::Comparison),
     /// For somebody who wants to see a lock.
     Anatomy(anatomy::Sitting),
+    /// For somebody who wants to know who reaches whom.
+    Links(links::Round),
 }
 
 /// All that a member decides beside its locks.
@@ -399,7 +404,8 @@ impl Hash for Service {
                 | Asking::Timed(_)
                 | Asking::Fence(_)
                 | Asking::Order(..)
-                | Asking::Anatomy(_) => None,
+                | Asking::Anatomy(_)
+                | Asking::Links(_) => None,
             };
             (number, request).hash(hasher);
         }

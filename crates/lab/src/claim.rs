@@ -108,6 +108,27 @@ impl Finding<'_> {
     pub fn agrees(&self) -> bool {
         self.found == Some(self.claim.verdict)
     }
+
+    /// Whether they say the opposite. Too few seeds, which leave it open, contradict nothing.
+    pub fn contradicts(&self) -> bool {
+        matches!(
+            (self.found, self.claim.verdict),
+            (Some(Verdict::Holds), Verdict::Wrong) | (Some(Verdict::Wrong), Verdict::Holds)
+        )
+    }
+
+    /// What is to be said of the record, if the runs do not say the same.
+    pub fn beside_record(&self) -> Option<String> {
+        let record = self.claim.verdict;
+        match self.found {
+            _ if self.agrees() => None,
+            _ if self.contradicts() => Some(format!("ON RECORD IS '{record}': look into it")),
+            Some(Verdict::Open) | None => {
+                Some(format!("open with these seeds; on record is '{record}'"))
+            }
+            Some(_) => Some(format!("decided by these seeds; on record is '{record}'")),
+        }
+    }
 }
 
 impl Claim {

@@ -47,7 +47,7 @@ fn summary(experiments: &[(Experiment, Results, Vec<Drawn>)]) -> String {
         of_kind(is_question).filter(|finding| finding.found == Some(verdict)).count()
     };
     let open = count(false, Verdict::Open) + count(true, Verdict::Open);
-    let contradicted = findings.iter().filter(|finding| !finding.agrees()).count();
+    let contradicted = findings.iter().filter(|finding| finding.contradicts()).count();
     let mut text = format!(
         "<p>{} experiments. Of {} claims of the papers, {} hold and {} are wrong.",
         experiments.len(),
@@ -236,9 +236,11 @@ fn findings(html: &mut String, findings: &[Finding<'_>]) {
             escaped(&claim.why),
             escaped(&finding.measured)
         );
-        if !finding.agrees() {
+        if finding.contradicts() {
             let _ =
                 write!(html, " <strong class=\"alarm\">On record is: {}.</strong>", claim.verdict);
+        } else if let Some(words) = finding.beside_record() {
+            let _ = write!(html, " ({words})");
         }
         html.push_str("</li>\n");
     }

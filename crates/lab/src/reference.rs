@@ -29,7 +29,9 @@ pub const REFERENCES: [Reference; 5] = [
         authors: Some("Paulo H. Floriano, Luciana Arantes, Alfredo Goldman"),
         title: "Condições de conectividade de algoritmos de exclusão mútua em redes dinâmicas",
         about: "Conditions of connectivity for mutual exclusion algorithms in dynamic networks. IME, \
-                Universidade de São Paulo, and LIP6, Université de Paris 6, CNRS, INRIA.",
+                Universidade de São Paulo, and LIP6, Université de Paris 6, CNRS, INRIA. Our copy names \
+                neither venue nor year; what it leaves out is in a report of the same title, \
+                RT-MAC-2012-01, IME-USP, 2012.",
     },
     Reference {
         name: "S2",
@@ -46,14 +48,15 @@ pub const REFERENCES: [Reference; 5] = [
         ),
         title: "Implementação de Exclusão Distribuída",
         about: "An implementation of the centralised algorithm over sockets. Centro Federal de Educação \
-                Tecnológica Celso Suckow da Fonseca, CEFET/RJ.",
+                Tecnológica Celso Suckow da Fonseca, CEFET/RJ, 2025 as the logs in it say.",
     },
     Reference {
         name: "S4",
         authors: Some("Luiz A. Rodrigues, Elias P. Duarte Jr., Luciana Arantes"),
         title: "Exclusão Mútua Distribuída e Robusta para k Recursos Compartilhados",
         about: "Robust distributed mutual exclusion for k shared resources. Universidade Estadual do Oeste \
-                do Paraná, Universidade Federal do Paraná, and Université Pierre et Marie Curie.",
+                do Paraná, Universidade Federal do Paraná, and Université Pierre et Marie Curie. Our copy names \
+                neither venue nor year; the newest work that it cites is of 2012.",
     },
 ];
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Operation, Page, Picture, Query, Refusal,
-    Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which, Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, Operation, Page, Picture, Query,
+    Refusal, Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which,
+    Who,
 };
 use catraca_registry::Registry;
 use tokio::sync::{Semaphore, watch};
@@ -156,6 +157,11 @@ impl Gateway {
     /// What all members know of the locks called `name`.
     pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
         self.engine.picture(name).await
+    }
+
+    /// Which member reaches which.
+    pub(crate) async fn links(&self) -> Result<Links, Refusal> {
+        self.engine.links().await
     }
 
     /// Ends whatever holds `name`, at whichever member; of several only those with these fences. The audit log

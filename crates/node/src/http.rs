@@ -19,6 +19,7 @@ mod host;
 pub(crate) mod input;
 #[cfg(test)]
 mod limits;
+mod links;
 mod live;
 mod locks;
 mod me;

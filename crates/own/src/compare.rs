@@ -35,7 +35,7 @@ pub(crate) const COMPARE: Command = Command {
         Flag {
             name: "plot",
             value: "FILE",
-            help: "Draws messages per entry and response over N, .svg or .png",
+            help: "Draws messages per entry and response over N, .svg, .png or .pdf",
         },
     ],
 };

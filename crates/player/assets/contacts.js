@@ -1,5 +1,5 @@
 // The page of a run on an evolving graph.
-import { button, helpDialog } from './controls.js';
+import { button, headed, helpDialog } from './controls.js';
 import { svgElement } from './svg.js';
 import { ContactRun } from './journeys.js';
 import { drawGraph } from './graph.js';
@@ -80,7 +80,7 @@ class ContactPage {
     parts.algorithm.append(summary, ...data.header.map((words) => text(words.replace(/[*`]/g, ''))));
     const main = document.createElement('main');
     main.className = 'contacts';
-    main.append(title, ...Object.values(parts));
+    main.append(headed(title, data), ...Object.values(parts));
     document.body.append(main, this.help);
   }
 

@@ -19,6 +19,18 @@ export function button(label, key, act) {
   return element;
 }
 
+// The title, with what has to be known first below it.
+export function headed(title, { notice }) {
+  if (!notice) return title;
+  const words = document.createElement('p');
+  words.className = 'notice';
+  words.setAttribute('role', 'note');
+  words.textContent = notice;
+  const head = document.createElement('header');
+  head.append(title, words);
+  return head;
+}
+
 // A box that tells keys and what they do.
 export function helpDialog(help) {
   const dialog = document.createElement('dialog');

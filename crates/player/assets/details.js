@@ -112,7 +112,22 @@ export function drawRule(place, run, index) {
   code.setAttribute('aria-label', 'source of the handler');
   code.textContent = rule.code;
   content.push(code);
+  if (rule.within) content.push(within(rule.within, place.querySelector('details')?.open));
   place.replaceChildren(...content);
+}
+
+// How a message comes to its rule: mostly the same, so it is folded.
+function within(source, isOpen) {
+  const box = document.createElement('details');
+  box.open = Boolean(isOpen);
+  const title = document.createElement('summary');
+  title.textContent = 'How a message comes there';
+  const code = document.createElement('pre');
+  code.textContent = source;
+  code.tabIndex = 0;
+  code.setAttribute('aria-label', 'source of what calls the handler');
+  box.append(title, code);
+  return box;
 }
 
 function counted(count, one, many) {

@@ -47,9 +47,14 @@ export class Diagram {
     svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
     const text = index < 0 ? 'before the first step' : run.events[index].text;
     svg.setAttribute('aria-label', `Space-time diagram, ${text}`);
+    // What comes from before the first column ends at its edge, and not in the names.
+    const part = svgElement('clipPath', { id: 'columns' });
+    part.append(svgElement('rect', { x: LEFT, y: 0, width: Math.max(width - LEFT, 0), height }));
+    this.arrows = svgElement('g', { 'clip-path': 'url(#columns)' });
     this.drawNow(index, height);
     this.drawNodes(index, last);
     const faint = (at) => related && !related.past.has(at) && !related.future.has(at);
+    svg.append(part, this.arrows);
     this.drawMessages(index, last, hidden, faint);
     for (let at = this.first; at <= last; at += 1) this.drawEvent(at, index, faint(at));
   }
@@ -114,7 +119,7 @@ export class Diagram {
       const angle = Math.atan2(y2 - y1, x2 - x1);
       const corner = (turn) => `${x2 - 9 * Math.cos(angle + turn)},${y2 - 9 * Math.sin(angle + turn)}`;
       group.append(svgElement('polygon', { points: `${x2},${y2} ${corner(0.4)} ${corner(-0.4)}` }));
-      this.svg.append(group);
+      this.arrows.append(group);
     }
   }
 

@@ -3,7 +3,7 @@ import { Run } from './run.js';
 import { Diagram } from './diagram.js';
 import { drawNodes } from './nodes.js';
 import { drawAlgorithm, drawCosts, drawExpected, drawRule, drawStep } from './details.js';
-import { Controls, drawKinds } from './controls.js';
+import { Controls, drawKinds, headed } from './controls.js';
 
 const PACE = 700;
 
@@ -35,7 +35,7 @@ function start() {
   parts.controls.setAttribute('role', 'toolbar');
   parts.step.setAttribute('aria-live', 'polite');
   const main = document.createElement('main');
-  main.append(title, ...Object.values(parts));
+  main.append(headed(title, run.data), ...Object.values(parts));
   document.body.append(main);
 
   const go = (index) => {

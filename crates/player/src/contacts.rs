@@ -57,6 +57,12 @@ pub struct Contacts {
     violation: Option<String>,
     /// The last instant of what is shown; the one that was shown last goes on until then.
     last: u64,
+    /// What whoever looks at the page has to know first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+    /// The first instant for which there was no room.
+    #[serde(skip)]
+    cut: Option<u64>,
     #[serde(skip)]
     window: Window,
     #[serde(skip)]
@@ -92,18 +98,22 @@ impl Contacts {
             entries: Vec::new(),
             violation: None,
             last: window.from,
+            notice: None,
+            cut: None,
             window,
             now: Vec::new(),
             content: 0,
         })
     }
 
-    /// Adds the next instant. Fails once there is more than a page shows.
-    pub fn add(&mut self, instant: Instant) -> Result<(), PlayerError> {
+    /// Adds the next instant, unless there is more than a page shows. Returns whether there was room.
+    pub fn add(&mut self, instant: &Instant) -> bool {
         if !self.window.shows(instant.at) {
-            return Ok(());
+            return true;
         }
-        self.last = instant.at;
+        if self.cut.is_some() {
+            return false;
+        }
         let is_other =
             |&(node, label): &(usize, &Label)| self.now.get(node).is_none_or(|now| now != label);
         let others = instant.labels.iter().enumerate().filter(is_other);
@@ -111,19 +121,52 @@ impl Contacts {
             others.map(|(node, label)| (node, label.clone())).collect();
         let is_same = |shown: &Shown| shown.edges == instant.edges;
         if labels.is_empty() && self.instants.last().is_some_and(is_same) {
-            return Ok(());
+            self.last = instant.at;
+            return true;
         }
         let known: usize = labels.iter().map(|(_, label)| 1 + label.knows.len()).sum();
-        self.content += 1 + instant.edges.len() + known;
-        if self.instants.len() == MOST_INSTANTS || self.content > MOST_CONTENT {
-            return Err(PlayerError::TooManyInstants);
+        let content = self.content + 1 + instant.edges.len() + known;
+        // A page shows its first instant, however much that is.
+        let is_full = self.instants.len() == MOST_INSTANTS || content > MOST_CONTENT;
+        if is_full && !self.instants.is_empty() {
+            self.cut = Some(instant.at);
+            return false;
         }
-        self.now = instant.labels;
-        self.instants.push(Shown { at: instant.at, edges: instant.edges, labels });
-        Ok(())
+        (self.last, self.content) = (instant.at, content);
+        self.now.clone_from(&instant.labels);
+        self.instants.push(Shown { at: instant.at, edges: instant.edges.clone(), labels });
+        true
     }
 
-    /// Adds what came of the run.
+    /// The same page without anything on it, of another part of the run.
+    pub fn of_part(&self, window: Window) -> Self {
+        Contacts {
+            instants: Vec::new(),
+            last: window.from,
+            cut: None,
+            now: Vec::new(),
+            content: 0,
+            window,
+            ..self.clone()
+        }
+    }
+
+    /// The first instant for which there was no room, if there was too little.
+    pub fn cut(&self) -> Option<u64> {
+        self.cut
+    }
+
+    /// The last instant that is shown.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Says something above everything else.
+    pub fn note(&mut self, notice: String) {
+        self.notice = Some(notice);
+    }
+
+    /// Adds what came of the run. What is wrong at its end is not shown where that is not.
     pub fn end(
         mut self,
         entries: impl Iterator<Item = Entry>,
@@ -132,8 +175,12 @@ impl Contacts {
         if self.instants.is_empty() {
             return Err(PlayerError::Empty);
         }
-        self.entries = entries.filter(|entry| self.window.shows(entry.entered)).collect();
-        self.violation = violation;
+        let window = match self.cut {
+            None => self.window,
+            Some(_) => Window { to: self.last, ..self.window },
+        };
+        self.entries = entries.filter(|entry| window.shows(entry.entered)).collect();
+        self.violation = violation.filter(|_| self.cut.is_none());
         Ok(self)
     }
 }
@@ -159,9 +206,9 @@ mod tests {
     #[test]
     fn only_what_is_other_than_before_is_kept() {
         let mut run = run(Window::default());
-        run.add(instant(0, &[(0, 1)], ["idle", "waiting"])).unwrap();
-        run.add(instant(1, &[(0, 1)], ["idle", "waiting"])).unwrap();
-        run.add(instant(2, &[], ["idle", "inside"])).unwrap();
+        run.add(&instant(0, &[(0, 1)], ["idle", "waiting"]));
+        run.add(&instant(1, &[(0, 1)], ["idle", "waiting"]));
+        run.add(&instant(2, &[], ["idle", "inside"]));
         let run = run.end([Entry { node: 1, asked: 0, entered: 2 }].into_iter(), None).unwrap();
         let instants: Vec<(u64, usize)> =
             run.instants.iter().map(|it| (it.at, it.labels.len())).collect();
@@ -172,21 +219,27 @@ mod tests {
     #[test]
     fn a_part_begins_with_all_labels() {
         let mut run = run(Window { from: 1, to: 5 });
-        run.add(instant(0, &[(0, 1)], ["idle", "waiting"])).unwrap();
-        run.add(instant(1, &[(0, 1)], ["idle", "waiting"])).unwrap();
+        run.add(&instant(0, &[(0, 1)], ["idle", "waiting"]));
+        run.add(&instant(1, &[(0, 1)], ["idle", "waiting"]));
         assert_eq!((run.instants.len(), run.instants[0].labels.len()), (1, 2));
         let nothing = super::tests::run(Window { from: 9, to: 9 }).end([].into_iter(), None);
         assert!(matches!(nothing, Err(PlayerError::Empty)));
     }
 
     #[test]
-    fn more_than_a_page_shows_is_refused_with_what_to_do() {
+    fn more_than_a_page_shows_is_cut_and_the_next_part_begins_there() {
         let mut run = run(Window::default());
         let mut phases = [["idle", "waiting"], ["waiting", "idle"]].into_iter().cycle();
         for at in 0..MOST_INSTANTS as u64 {
-            run.add(instant(at, &[], phases.next().unwrap())).unwrap();
+            assert!(run.add(&instant(at, &[], phases.next().unwrap())), "{at}");
         }
-        let error = run.add(instant(9_999, &[(0, 1)], ["idle", "idle"])).unwrap_err().to_string();
-        assert!(error.contains("5000 instants") && error.contains("--html-to"), "{error}");
+        let beyond = instant(9_999, &[(0, 1)], ["idle", "idle"]);
+        assert_eq!((run.add(&beyond), run.cut(), run.last()), (false, Some(9_999), 4_999));
+        let mut next = run.of_part(Window { from: 9_999, to: u64::MAX });
+        assert!(next.add(&beyond));
+        assert_eq!((next.cut(), next.instants.len(), next.instants[0].labels.len()), (None, 1, 2));
+        let entries = [4_999, 9_999].map(|entered| Entry { node: 0, asked: 1, entered });
+        let run = run.end(entries.into_iter(), Some("no progress".to_string())).unwrap();
+        assert_eq!((run.entries.len(), run.violation), (1, None));
     }
 }

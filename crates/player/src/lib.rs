@@ -12,4 +12,6 @@ mod rules;
 
 pub use contacts::{Contacts, Entry, Instant, Label, MOST_INSTANTS};
 pub use page::{asset, contacts_page, page};
-pub use record::{MOST_NODES, MOST_STEPS, PlayerError, Recording, Window, check_nodes, record};
+pub use record::{
+    MOST_NODES, MOST_STEPS, PlayerError, Recording, Rest, Window, check_nodes, record,
+};

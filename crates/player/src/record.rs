@@ -7,7 +7,6 @@ use catraca_core::{Algorithm, Input, Message, Value, Variables};
 use catraca_trace::{Event, Observer, Origin, Outcome, Step, Trace, TraceError, follow, replay};
 use serde::Serialize;
 
-use crate::contacts::MOST_INSTANTS;
 use crate::rules::{Rules, rules};
 
 /// The most steps that one page shows: about ten megabytes.
@@ -19,21 +18,11 @@ pub const MOST_NODES: u32 = 100;
 /// Why there is no page of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayerError {
-    /// Too many steps.
-    #[error(
-        "has more than the {MOST_STEPS} steps that a page shows; choose a part with --html-from TIME and --html-to TIME"
-    )]
-    TooLong,
-    /// Too many instants, or too much in them.
-    #[error(
-        "has more than a page shows, which is {MOST_INSTANTS} instants at which something changes, or fewer of a large graph; choose a part with --html-from T and --html-to T"
-    )]
-    TooManyInstants,
     /// Too many nodes.
     #[error("has {0} nodes, and a page shows up to {MOST_NODES}; take fewer")]
     TooManyNodes(u32),
     /// Nothing to show.
-    #[error("has no steps to show; choose a wider part with --html-from and --html-to")]
+    #[error("has no steps to show; choose a wider part")]
     Empty,
     /// The trace cannot be run.
     #[error(transparent)]
@@ -93,6 +82,21 @@ pub struct Recording {
     violation: Option<Violation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<Expected>,
+    /// What whoever looks at the page has to know first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
+    /// What follows, if there is more than one page shows.
+    #[serde(skip)]
+    rest: Option<Rest>,
+}
+
+/// What a page has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The next part, as much of it as one page shows.
+    pub next: Window,
+    /// Whether what is wrong with the run comes after what is shown.
+    pub is_wrong: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -177,6 +181,16 @@ impl Recording {
         self.events.is_empty()
     }
 
+    /// What there was no room for, if there was too little.
+    pub fn rest(&self) -> Option<Rest> {
+        self.rest
+    }
+
+    /// Says something above everything else.
+    pub fn note(&mut self, notice: String) {
+        self.notice = Some(notice);
+    }
+
     /// Says what is wrong with the run, after the step at this time, in place of what it says itself. With
     /// nothing, nothing is wrong.
     pub fn mark(&mut self, wrong: Option<(u64, String)>) {
@@ -187,17 +201,19 @@ impl Recording {
     }
 }
 
-/// Runs the trace again and keeps what is in the window, which may be nothing.
+/// Runs the trace again and keeps what is in the window, which may be nothing; of more steps than a page shows,
+/// the first.
 pub fn record(trace: &Trace, window: Window) -> Result<Recording, PlayerError> {
     let spec = &trace.header.spec;
     check_nodes(spec.nodes)?;
-    let steps = trace.events.iter().filter(|event| window.shows(event.at())).count();
-    if steps > MOST_STEPS {
-        return Err(PlayerError::TooLong);
-    }
+    let next = next_part(trace, window);
     let mut keeper = Keeper::new(trace, window);
+    keeper.is_cut = next.is_some();
     follow(trace, spec, &mut keeper)?;
-    let violation = violation(trace, &keeper)?;
+    let (violation, is_wrong) = match violation(trace, &keeper)? {
+        Some((index, _)) if keeper.is_beyond(index) => (None, true),
+        found => (found.map(|(_, violation)| violation), false),
+    };
     let expected = expected(trace, &keeper)?;
     let entry = spec.entry().map_err(TraceError::Spec)?;
     Ok(Recording {
@@ -215,7 +231,24 @@ pub fn record(trace: &Trace, window: Window) -> Result<Recording, PlayerError> {
         events: keeper.events,
         violation,
         expected,
+        notice: None,
+        rest: next.map(|next| Rest { next, is_wrong }),
     })
+}
+
+/// What follows the steps for which a page has room, as far as it fits on one page; nothing if there was room.
+fn next_part(trace: &Trace, window: Window) -> Option<Window> {
+    let times = trace.events.iter().map(Event::at).filter(|at| window.shows(*at));
+    let times: Vec<u64> = times.collect();
+    let from = *times.get(MOST_STEPS)?;
+    // Events come in the order of time, and several of one time are not parted.
+    let begin = times.partition_point(|at| *at < from);
+    let to = match times.get(begin + MOST_STEPS) {
+        Some(&beyond) if beyond > from => beyond - 1,
+        Some(_) => from,
+        None => *times.last()?,
+    };
+    Some(Window { from, to })
 }
 
 /// What every kind of message of an algorithm is called.
@@ -268,11 +301,13 @@ pub(crate) fn paragraphs(lines: impl Iterator<Item = &'static str>) -> Vec<Strin
 struct Keeper<'a> {
     trace: &'a Trace,
     window: Window,
+    /// Whether there is more in the window than is shown.
+    is_cut: bool,
     before: Before,
     start: Vec<Variables>,
     now: Vec<Variables>,
     events: Vec<Shown>,
-    /// Where the run is not what the trace says: by the place on the page.
+    /// Where the run is not what the trace says: by the place in the trace.
     differs: Option<usize>,
     /// What the nodes knew after each step, where that will be compared.
     known: Vec<Option<Variables>>,
@@ -283,6 +318,7 @@ impl<'a> Keeper<'a> {
         Keeper {
             trace,
             window,
+            is_cut: false,
             before: Before::default(),
             start: Vec::new(),
             now: Vec::new(),
@@ -293,6 +329,9 @@ impl<'a> Keeper<'a> {
     }
 
     fn show(&mut self, shown: Shown) {
+        if self.events.len() == MOST_STEPS {
+            return;
+        }
         if self.window.shows(shown.at) {
             self.events.push(shown);
         } else if self.events.is_empty() {
@@ -306,6 +345,11 @@ impl<'a> Keeper<'a> {
     /// The place on the page of an event of the trace, the nearest one if it is not shown.
     fn place(&self, index: usize) -> usize {
         index.saturating_sub(self.before.events).min(self.events.len().saturating_sub(1))
+    }
+
+    /// Whether an event of the trace comes after what there was room for.
+    fn is_beyond(&self, index: usize) -> bool {
+        self.is_cut && index >= self.before.events + MOST_STEPS
     }
 
     fn is_compared(&self) -> bool {
@@ -331,7 +375,7 @@ impl Observer for Keeper<'_> {
         if is_same {
             return ControlFlow::Continue(());
         }
-        self.differs = Some(self.events.len().saturating_sub(1));
+        self.differs = Some(index);
         ControlFlow::Break(())
     }
 
@@ -394,21 +438,25 @@ fn shown(step: &Step, changes: Vec<(usize, Value)>) -> Shown {
     }
 }
 
-/// The first thing that is wrong; what no single step shows is wrong at the end.
-fn violation(trace: &Trace, keeper: &Keeper<'_>) -> Result<Option<Violation>, PlayerError> {
-    if let Some(event) = keeper.differs {
+/// The first thing that is wrong, with its place in the trace; what no single step shows is wrong at the end.
+fn violation(
+    trace: &Trace,
+    keeper: &Keeper<'_>,
+) -> Result<Option<(usize, Violation)>, PlayerError> {
+    if let Some(index) = keeper.differs {
         let what = "the run differs from the trace here, and ends".to_string();
-        return Ok(Some(Violation { event, what }));
+        return Ok(Some((index, Violation { event: keeper.place(index), what })));
     }
     let seen = replay(trace)?.violations.into_iter().next();
     let said = trace.header.violation.clone();
     Ok(match (seen, said) {
         (Some((number, seen)), said) => {
             let what = said.map_or(seen.clone(), |said| format!("{said}: {seen}"));
-            Some(Violation { event: keeper.place(number - 1), what })
+            Some((number - 1, Violation { event: keeper.place(number - 1), what }))
         }
         (None, Some(what)) => {
-            Some(Violation { event: keeper.place(trace.events.len().saturating_sub(1)), what })
+            let last = trace.events.len().saturating_sub(1);
+            Some((last, Violation { event: keeper.place(last), what }))
         }
         (None, None) => None,
     })
@@ -447,6 +495,9 @@ impl Observer for Comparer<'_> {
     fn begin(&mut self, _nodes: Vec<Variables>) {}
 
     fn step(&mut self, index: usize, step: Step, knows: Variables) -> ControlFlow<()> {
+        if self.keeper.is_beyond(index) {
+            return ControlFlow::Break(());
+        }
         let place = self.keeper.place(index);
         let broken = self.keeper.known.get(index).and_then(Option::as_ref);
         if self.knows.is_none() && broken.is_some_and(|broken| *broken != knows) {

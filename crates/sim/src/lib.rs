@@ -62,7 +62,7 @@ pub use queue::EventQueue;
 pub use random::Random;
 pub use report::{End, Report};
 pub use scenario::{
-    EXPERIMENT, KEYS, Key, Own, ReadError, Scenario, ScenarioError, read_text, table,
+    EXPERIMENT, KEYS, Key, Own, ReadError, Scenario, ScenarioError, quoted, read_text, table,
 };
 pub use setup::{Limits, MOST_EVENTS, Setup};
 pub use time::{MAX_UNITS, TICKS_PER_UNIT, Time, TimeError};

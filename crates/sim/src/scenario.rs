@@ -199,7 +199,7 @@ fn toml_error(text: &str, error: &toml::de::Error) -> ScenarioError {
 }
 
 /// As a shell reads it back.
-fn quoted(value: &str) -> String {
+pub fn quoted(value: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-_.,:/".contains(character);
     if !value.is_empty() && value.chars().all(plain) {
         value.to_string()

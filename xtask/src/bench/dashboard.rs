@@ -27,6 +27,18 @@ const GENEROUS: Duration = Duration::from_secs(300);
 const HELD_EACH: usize = 9000;
 /// The names of those that change.
 const BUSY: usize = 2000;
+/// One of them, whose own page is looked at.
+const ONE_OF_THEM: &str = "lock/held%2F000000x";
+/// A page that draws nothing for longer has stalled, in milliseconds.
+const LONGEST_FRAME: f64 = 1000.0;
+/// A page whose script goes on for longer does not answer whoever uses it meanwhile, in milliseconds.
+const LONGEST_TASK: f64 = 500.0;
+/// With a page open the node still does this share of the changes that are wanted of it.
+const LEAST_SHARE: f64 = 0.95;
+/// A lock is not to take longer than so many times what it takes when nobody looks, and never longer than the
+/// second bound says.
+const MOST_SLOWED: f64 = 5.0;
+const LEAST_BOUND: Duration = Duration::from_millis(20);
 /// Before something is measured it has gone on for so long.
 const WARM_UP: Duration = Duration::from_secs(5);
 /// What the page itself keeps in mind of its frames and tasks.
@@ -59,7 +71,7 @@ pub(crate) struct Options {
     binary: Option<PathBuf>,
 }
 
-/// Prints a table.
+/// Prints a table, and fails if the page or the node stalls.
 pub(crate) fn measure(options: &Options) -> Result<()> {
     crate::packages::install(&["chromium", "chromium-driver"], "cargo xtask bench dashboard")?;
     let binary = match &options.binary {
@@ -91,12 +103,14 @@ async fn measure_all(binary: &Path, options: &Options) -> Result<()> {
         "changes/s"
     );
     let time = Duration::from_secs(options.seconds);
-    let row = node.under_load(options.changes, time, None).await?;
-    row.print("no page");
+    let alone = node.under_load(options.changes, time, None).await?;
+    alone.print("no page");
+    let mut stalled = Vec::new();
     for (what, view) in [
         ("overview", ""),
         ("locks, by name", "locks"),
         ("locks, held longest", "locks?order=held"),
+        ("one lock that changes", ONE_OF_THEM),
         ("members", "members"),
     ] {
         let http = node.http.clone();
@@ -104,8 +118,11 @@ async fn measure_all(binary: &Path, options: &Options) -> Result<()> {
         let browser = tokio::task::spawn_blocking(move || open(&http, view)).await?;
         let row = node.under_load(options.changes, time, Some(browser)).await?;
         row.print(what);
+        stalled.extend(row.stalls(&alone, options.changes).map(|why| format!("{what}: {why}")));
     }
     drop(held);
+    ensure!(stalled.is_empty(), "the page or the node stalls: {}", stalled.join("; "));
+    println!("Neither the page nor the node stalls.");
     Ok(())
 }
 
@@ -211,6 +228,23 @@ struct Row {
 }
 
 impl Row {
+    /// What is worse than it may be, beside what the node does when nobody looks.
+    fn stalls(&self, alone: &Row, changes: usize) -> impl Iterator<Item = String> {
+        let of = |name: &str| self.seen.as_ref().and_then(|seen| seen[name].as_f64());
+        let over = |name: &str, most: f64| of(name).is_none_or(|value| value > most);
+        let is_live = self.seen.as_ref().is_some_and(|seen| seen["live"] == "live");
+        let slowest = LEAST_BOUND.max(alone.p99.mul_f64(MOST_SLOWED));
+        let wanted = LEAST_SHARE * alone.rate.min(changes as f64);
+        let found = [
+            (!is_live, "it is not live any more".to_string()),
+            (over("frame", LONGEST_FRAME), format!("no frame for over {LONGEST_FRAME} ms")),
+            (over("task", LONGEST_TASK), format!("a task of over {LONGEST_TASK} ms")),
+            (self.p99 > slowest, format!("99 of 100 locks take up to {:?}", self.p99)),
+            (self.rate < wanted, format!("{:.0} changes a second only", self.rate)),
+        ];
+        found.into_iter().filter_map(|(is_so, what)| is_so.then_some(what))
+    }
+
     fn print(&self, what: &str) {
         let millis = |time: Duration| time.as_secs_f64() * 1000.0;
         let of = |name: &str| self.seen.as_ref().and_then(|seen| seen[name].as_f64());
@@ -282,4 +316,30 @@ async fn load(client: &Client, changes: usize, time: Duration) -> Result<Vec<Dur
         took.push(done??);
     }
     Ok(took)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(p99_ms: u64, rate: f64, seen: Option<Value>) -> Row {
+        let p99 = Duration::from_millis(p99_ms);
+        Row { share: 0.1, p50: p99 / 2, p99, memory: 1.0, seen, rate }
+    }
+
+    #[test]
+    fn a_page_or_a_node_that_stalls_is_found_and_others_are_not() {
+        let alone = row(3, 1000.0, None);
+        let seen = |frame: u32, task: u32, live: &str| {
+            Some(json!({"frame": frame, "task": task, "live": live}))
+        };
+        let found = |row: Row| row.stalls(&alone, 1000).count();
+        assert_eq!(found(row(19, 990.0, seen(90, 0, "live"))), 0);
+        assert_eq!(found(row(3, 1000.0, seen(1200, 0, "live"))), 1);
+        assert_eq!(found(row(3, 1000.0, seen(20, 700, "lost"))), 2);
+        assert_eq!(found(row(40, 700.0, seen(20, 0, "live"))), 2);
+        assert_eq!(found(row(3, 1000.0, None)), 3, "nobody has looked");
+    }
 }

@@ -99,7 +99,7 @@ impl Arguments {
         }
         let is_as_on_record = |(experiment, results, _): &Finished| {
             experiment.surprises(results).is_empty()
-                && experiment.findings(results).iter().all(|finding| finding.agrees())
+                && !experiment.findings(results).iter().any(|finding| finding.contradicts())
         };
         if finished.iter().all(is_as_on_record) { Ok(()) } else { Err(Failure::Violation) }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_draw::{DiagramOptions, check_instants, check_nodes, is_visible, space_time};
-use catraca_player::{MOST_STEPS, PlayerError, Window};
+use catraca_player::{MOST_STEPS, Window};
 use catraca_sim::{
     Digest, End, Hooks, Key, Report, Scenario, ScenarioError, Setup, TICKS_PER_UNIT, Time,
     Violation, read_text, run,
@@ -20,12 +20,15 @@ use crate::document::{self, Format};
 use crate::failure::Failure;
 use crate::flags::{Choice, Said};
 use crate::output::{PendingFile, PendingPicture, Stdout};
-use crate::player::{PendingPage, refused};
+use crate::player::PendingPage;
 use crate::trees::Trees;
 use crate::{Outcome, interrupt, progress};
 
 /// Pictures are drawn from at most so many events from the beginning of a run.
 const MOST_EVENTS: usize = 1_000_000;
+
+/// So many events are kept for a page: what it shows, and as much again, of which is said where it ends.
+const MOST_ON_PAGE: usize = 2 * MOST_STEPS + 1;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -225,7 +228,7 @@ struct Recording {
     diagram: Option<PendingPicture>,
     trees: Option<Trees>,
     page: Option<PendingPage>,
-    /// How many events are on the page so far.
+    /// How many of the events that are kept are in the part that the page shows.
     on_page: usize,
     /// The part of the run that the diagram shows.
     window: DiagramOptions,
@@ -277,9 +280,15 @@ impl Recording {
         self.diagram.is_some() || self.trees.is_some() || self.page.is_some()
     }
 
+    /// Whether something is drawn from what happens next.
+    fn goes_on(&self) -> bool {
+        let is_page_full = self.page.is_none() || self.on_page >= MOST_ON_PAGE;
+        self.diagram.is_some() || self.trees.is_some() || !is_page_full
+    }
+
     /// Whether there is more in the window than can be drawn.
     fn is_too_long(&self) -> bool {
-        self.shown > self.window.max_events || self.on_page > MOST_STEPS
+        self.shown > self.window.max_events
     }
 
     fn event(&mut self, event: &Event) {
@@ -293,12 +302,12 @@ impl Recording {
             let shows = (from.unwrap_or(0)..=to.unwrap_or(u64::MAX)).contains(&event.at());
             self.shown += usize::from(shows);
         }
-        let is_on_page = self.page.as_ref().is_some_and(|page| page.shows(event.at()));
-        self.on_page += usize::from(is_on_page);
-        if self.draws() {
+        if self.goes_on() {
             self.is_cut = self.drawn.events.len() >= MOST_EVENTS;
             if !self.is_cut {
                 self.drawn.events.push(event.clone());
+                let is_on_page = self.page.as_ref().is_some_and(|page| page.shows(event.at()));
+                self.on_page += usize::from(is_on_page);
             }
         }
         if let Some(digest) = &mut self.digest {
@@ -324,9 +333,6 @@ impl Recording {
         spinner.set_message(format!("running {}", setup.spec.algorithm));
         let report = run(setup, Hooks { observer, stop: Some(stop) })?;
         spinner.finish_and_clear();
-        if self.on_page > MOST_STEPS {
-            return Err(refused("the run", &PlayerError::TooLong));
-        }
         if self.is_too_long() {
             return Err(Failure::input(format!(
                 "the run has more than the {} steps that can be drawn legibly; choose a window with \
@@ -355,7 +361,8 @@ impl Recording {
         if let Some(page) = self.page {
             // The events of a run come in the order of time, so nothing of the part is missing unless it
             // begins or goes on behind the last one that was kept.
-            if self.is_cut && page.shows(drawn.events.last().map_or(0, Event::at)) {
+            let is_full = self.on_page > MOST_STEPS;
+            if self.is_cut && !is_full && page.shows(drawn.events.last().map_or(0, Event::at)) {
                 return Err(Failure::input(format!(
                     "--html-to: there are more than {MOST_EVENTS} events before this instant; choose \
                      an earlier one"

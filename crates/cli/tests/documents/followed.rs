@@ -46,6 +46,9 @@ documents! {
     packages: "docs/PACKAGES.md", 6;
     a_tour_of_the_lab: "docs/TOUR.md", 0;
     the_index_of_commands: "docs/COMMANDS.md", 0;
+    the_interactive_lab: "docs/LAB.md", 1;
+    the_player: "docs/PLAYER.md", 0;
+    networks_that_change: "docs/GRAPHS.md", 0;
     the_page_of_bertier: "docs/algorithms/bertier.md", 0;
     the_page_of_bouabdallah_laforest: "docs/algorithms/bouabdallah-laforest.md", 0;
     the_page_of_carvalho_roucairol: "docs/algorithms/carvalho-roucairol.md", 0;
@@ -77,11 +80,8 @@ const NOT_FOLLOWED: &[&str] = &[
     "docs/DATA.md",
     "docs/GIT-API.md",
     "docs/GIT.md",
-    "docs/GRAPHS.md",
     "docs/LAB-COMMANDS.md",
-    "docs/LAB.md",
     "docs/OWN-ALGORITHM.md",
-    "docs/PLAYER.md",
 ];
 
 #[test]

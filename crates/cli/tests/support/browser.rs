@@ -98,9 +98,20 @@ impl Browser {
     pub(crate) fn wait_for(&self, what: &str, script: &str) {
         let begin = Instant::now();
         while self.run_script(script) != Value::Bool(true) {
-            assert!(begin.elapsed() < GENEROUS, "waited in vain until {what}");
+            assert!(begin.elapsed() < GENEROUS, "waited in vain until {what}. {}", self.as_read());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// What somebody who looks at the page reads, and what the browser complains of: for whoever wants to know why
+    /// a test has failed.
+    fn as_read(&self) -> String {
+        let words = self.run_script("return document.body.innerText");
+        let said = self.console_messages();
+        format!(
+            "The page says:\n{}\nThe console says: {said:?}",
+            words.as_str().unwrap_or_default()
+        )
     }
 
     /// What the console says since this was last asked, with the browser's own complaints.
@@ -133,6 +144,24 @@ impl Browser {
         let strokes: Vec<Value> = strokes.collect();
         let keyboard = json!({ "type": "key", "id": "keyboard", "actions": strokes });
         self.post("actions", &json!({ "actions": [keyboard] }));
+    }
+
+    /// Types a text into the field that the selector finds, in the place of what is in it. What lies above it may
+    /// come or go while it is clicked on, so it is looked whether the text has come there.
+    #[track_caller]
+    pub(crate) fn fill(&self, selector: &str, text: &str) {
+        let begin = Instant::now();
+        let field = format!("document.querySelector({})", json!(selector));
+        loop {
+            self.click(selector);
+            self.run_script(&format!("{field}.value = ''"));
+            self.press(text);
+            let value = self.run_script(&format!("return {field}?.value ?? null"));
+            if value == text {
+                return;
+            }
+            assert!(begin.elapsed() < GENEROUS, "{selector} has {value}. {}", self.as_read());
+        }
     }
 
     /// Clicks on the first element that the selector finds.

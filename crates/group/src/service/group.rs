@@ -146,6 +146,7 @@ impl Service {
                 LockName::new(&name).ok()?;
                 Some(Answer::Anatomy(Box::new(self.anatomy_here(&name, host))))
             }
+            Question::Links => Some(Answer::Links(self.links_here())),
             Question::Timed(..) | Question::Remember(_) | Question::Forget(_) => None,
         }
     }
@@ -174,6 +175,7 @@ impl Service {
             (Some(Asking::Anatomy(sitting)), Answer::Anatomy(told)) => {
                 sitting.answer(member, *told)
             }
+            (Some(Asking::Links(round)), Answer::Links(told)) => round.answer(member, told),
             (Some(Asking::Fence(comparison)), Answer::NewestFence(fence)) => {
                 comparison.answer(member, fence)
             }

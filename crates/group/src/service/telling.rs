@@ -106,6 +106,7 @@ impl Service {
             }
             Some(Asking::Fence(comparison)) => return self.end_comparison(comparison, out),
             Some(Asking::Anatomy(sitting)) => return self.end_sitting(sitting, out),
+            Some(Asking::Links(round)) => return self.end_round(round, out),
             Some(Asking::IsHeld(_)) | None => return,
         };
         let Gathering { asker, mut page, waiting } = gathering;
@@ -131,6 +132,7 @@ impl Service {
                 Asking::Order(_, its) => *its == member,
                 Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
                 Asking::Anatomy(sitting) => sitting.no_answer_from(member),
+                Asking::Links(round) => round.no_answer_from(member),
                 Asking::IsHeld(_) => false,
             };
             done.extend(is_done.then_some(number));

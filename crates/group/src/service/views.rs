@@ -340,7 +340,11 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.run_again(errand, host, out),
                 Asking::Fence(comparison) => self.compare_again(comparison, host, out),
-                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) | Asking::Anatomy(_) => {}
+                Asking::List(_)
+                | Asking::IsHeld(_)
+                | Asking::Order(..)
+                | Asking::Anatomy(_)
+                | Asking::Links(_) => {}
             }
         }
         self.absorb(host, out);
@@ -383,7 +387,9 @@ impl Service {
     /// view.
     fn close_questions(&mut self, host: &mut dyn Host, out: &mut Vec<Output>) -> Vec<Asking> {
         self.close_orders(host, out);
-        let is_list = |asking: &Asking| matches!(asking, Asking::List(_) | Asking::Anatomy(_));
+        let is_list = |asking: &Asking| {
+            matches!(asking, Asking::List(_) | Asking::Anatomy(_) | Asking::Links(_))
+        };
         let lists = self.questions.iter().filter(|(_, asking)| is_list(asking));
         let lists: Vec<u64> = lists.map(|(&number, _)| number).collect();
         for number in lists {
@@ -459,7 +465,11 @@ impl Service {
             match asking {
                 Asking::Timed(errand) => self.end_errand(errand, out),
                 Asking::Fence(comparison) => self.end_comparison(comparison, out),
-                Asking::List(_) | Asking::IsHeld(_) | Asking::Order(..) | Asking::Anatomy(_) => {}
+                Asking::List(_)
+                | Asking::IsHeld(_)
+                | Asking::Order(..)
+                | Asking::Anatomy(_)
+                | Asking::Links(_) => {}
             }
         }
         for request in self.requests.values_mut() {

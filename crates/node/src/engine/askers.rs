@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use catraca_client::protocol::ServerMessage;
-use catraca_group::{DurableHold, Page, Picture, Refusal, TimedHold};
+use catraca_group::{DurableHold, Links, Page, Picture, Refusal, TimedHold};
 use tokio::sync::oneshot;
 
 use crate::mutex::hold;
@@ -22,6 +22,8 @@ pub(super) enum Asker {
     Page(oneshot::Sender<Page>),
     /// Who wants to see a lock.
     Picture(oneshot::Sender<Result<Box<Picture>, Refusal>>),
+    /// Who wants to know which member reaches which.
+    Links(oneshot::Sender<Result<Box<Links>, Refusal>>),
     /// Who wants something done with a durable hold.
     Durable(oneshot::Sender<Durable>),
     /// The same, of a client of the native interface, which has this number for it.
@@ -95,6 +97,13 @@ impl Askers {
     /// What there is to see of a lock, or why there is nothing.
     pub(super) fn tell_picture(&self, number: u64, result: Result<Box<Picture>, Refusal>) {
         if let Some(Asker::Picture(tell)) = self.take(number) {
+            tell.send(result).ok();
+        }
+    }
+
+    /// Which member reaches which, or why that is not known.
+    pub(super) fn tell_links(&self, number: u64, result: Result<Box<Links>, Refusal>) {
+        if let Some(Asker::Links(tell)) = self.take(number) {
             tell.send(result).ok();
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use catraca_group::{
-    AcquireDurable, AcquireTimed, Behalf, HoldId, Operation, Page, Picture, Query, Refusal, Target,
-    TimedHold, Transfer, Unlock, Which,
+    AcquireDurable, AcquireTimed, Behalf, HoldId, Links, Operation, Page, Picture, Query, Refusal,
+    Target, TimedHold, Transfer, Unlock, Which,
 };
 use tokio::sync::oneshot;
 
@@ -60,6 +60,14 @@ impl Engine {
         let asker = waiting.number;
         self.serve(|service, parts, out| service.anatomy(asker, name, parts, out));
         waiting.answer().await?.map(|picture| *picture)
+    }
+
+    /// Which member reaches which.
+    pub(crate) async fn links(&self) -> Result<Links, Refusal> {
+        let mut waiting = self.wait(Asker::Links);
+        let asker = waiting.number;
+        self.serve(|service, parts, out| service.links(asker, parts, out));
+        waiting.answer().await?.map(|links| *links)
     }
 
     // Durable holds.

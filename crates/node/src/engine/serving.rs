@@ -183,6 +183,7 @@ impl Engine {
             }
             Output::Page(asker, page) => self.askers.tell_page(asker, page),
             Output::Picture(asker, result) => self.askers.tell_picture(asker, result),
+            Output::Links(asker, result) => self.askers.tell_links(asker, result),
             Output::Ready => {
                 tracing::info!("locks are granted");
                 self.readiness.notify_waiters();

@@ -44,6 +44,7 @@ const ASSETS: &[Asset] = &[
     ("charts.js", SCRIPT, include_str!("dashboard/charts.js")),
     ("confirm.js", SCRIPT, include_str!("dashboard/confirm.js")),
     ("dom.js", SCRIPT, include_str!("dashboard/dom.js")),
+    ("durations.js", SCRIPT, include_str!("dashboard/durations.js")),
     ("force.js", SCRIPT, include_str!("dashboard/force.js")),
     ("git.js", SCRIPT, include_str!("dashboard/git.js")),
     ("live.js", SCRIPT, include_str!("dashboard/live.js")),

@@ -12,7 +12,8 @@ use utoipa_axum::routes;
 
 use super::problem::{Kind, PROBLEM_JSON, ProblemBody};
 use super::{
-    Api, anatomy, changes, force, health, holds, live, locks, me, rates, repositories, status,
+    Api, anatomy, changes, force, health, holds, links, live, locks, me, rates, repositories,
+    status,
 };
 
 const ABOUT: &str = "\
@@ -56,6 +57,7 @@ pub(super) fn documented() -> (Router<Api>, OpenApi) {
         .routes(routes!(changes::watch))
         .routes(routes!(repositories::list))
         .routes(routes!(status::status))
+        .routes(routes!(links::links))
         .routes(routes!(live::live))
         .routes(routes!(rates::rates))
         .routes(routes!(rates::times))

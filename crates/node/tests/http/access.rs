@@ -66,6 +66,7 @@ async fn whoever_has_no_token_of_the_node_gets_nothing_but_its_health() {
         ("GET", "/v1/anatomy?name=x".to_string(), None),
         ("GET", "/v1/git/repositories".to_string(), None),
         ("GET", "/v1/status".to_string(), None),
+        ("GET", "/v1/links".to_string(), None),
         ("GET", "/v1/live".to_string(), None),
         ("GET", "/v1/rates".to_string(), None),
         ("GET", "/v1/times".to_string(), None),

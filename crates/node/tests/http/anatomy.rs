@@ -36,6 +36,21 @@ async fn look(at: SocketAddr, name: &str) -> Value {
     ask(at, "GET", &path, None).await.with(200).json()
 }
 
+#[tokio::test]
+async fn members_tell_which_of_them_reaches_which() {
+    let (_nodes, at) = three("naimi-trehel").await;
+    let limit = tokio::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        let seen = ask(at[2], "GET", "/v1/links", None).await.with(200).json();
+        let links = seen["links"].as_array().unwrap();
+        if links.len() == 6 && links.iter().all(|link| link["up"] == true) {
+            assert_eq!((&seen["members"], &seen["silent"]), (&json!(["a", "b", "c"]), &json!([])));
+            break;
+        }
+        assert!(tokio::time::Instant::now() < limit, "{seen}");
+    }
+}
+
 /// What `member` has told of the instance.
 fn part<'a>(instance: &'a Value, member: &str) -> &'a Value {
     let parts = instance["members"].as_array().unwrap();

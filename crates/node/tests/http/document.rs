@@ -35,6 +35,7 @@ async fn every_operation_of_the_document_is_there_and_says_how_it_is_refused() {
         "GET /v1/changes",
         "GET /v1/git/repositories",
         "GET /v1/status",
+        "GET /v1/links",
         "GET /v1/live",
         "GET /v1/rates",
         "GET /v1/times",

@@ -76,16 +76,28 @@ fn an_empty_part_is_empty_and_a_large_group_is_refused() {
 }
 
 #[test]
-fn a_run_with_too_many_steps_says_how_to_see_a_part() {
-    let mut long = trace();
-    let last = long.events.len() as u64 + 1;
-    long.events.extend((last..=MOST_STEPS as u64 + 1).map(|at| Event::Lost { at, id: SendId(9) }));
-    let error = record(&long, Window::default()).unwrap_err().to_string();
-    assert!(
-        error.contains("more than the 20000 steps") && error.contains("--html-from"),
-        "{error}"
-    );
-    assert!(record(&long, Window { from: 0, to: MOST_STEPS as u64 }).is_ok());
+fn a_run_with_too_many_steps_is_cut_and_says_what_follows() {
+    let most = MOST_STEPS as u64;
+    // What comes at one time stays together.
+    let cut = |until: u64, last: u64| {
+        let mut long = trace();
+        let first = long.events.len() as u64 + 1;
+        long.events.extend((first..=until).map(|at| Event::Lost { at, id: SendId(9) }));
+        long.events.push(Event::Lost { at: last, id: SendId(9) });
+        long.header.violation = Some("no progress".to_string());
+        record(&long, Window::default()).unwrap()
+    };
+    let whole = cut(most - 1, most);
+    assert_eq!((whole.rest(), whole.events.len()), (None, MOST_STEPS));
+    assert_eq!(whole.violation.unwrap().event, MOST_STEPS - 1);
+
+    let first = cut(most + 5, most + 5);
+    let next = Window { from: most + 1, to: most + 5 };
+    assert_eq!(first.rest(), Some(Rest { next, is_wrong: true }));
+    assert_eq!((first.events.len(), first.violation), (MOST_STEPS, None));
+
+    let longer = cut(3 * most, 3 * most + 1);
+    assert_eq!(longer.rest().unwrap().next, Window { from: most + 1, to: 2 * most });
 }
 
 #[test]

@@ -101,6 +101,7 @@ impl Simulation<'_> {
             | Output::LostAt(_)
             | Output::Page(..)
             | Output::Picture(..)
+            | Output::Links(..)
             | Output::LostDirectly => {}
             // Of groups that change, which are simulated elsewhere.
             Output::Durable(..)

@@ -254,6 +254,7 @@ impl Simulation<'_> {
             | Output::Fence(..)
             | Output::Page(..)
             | Output::Picture(..)
+            | Output::Links(..)
             | Output::Ready
             | Output::Expelled(_)
             | Output::Suspected(_)

@@ -120,8 +120,8 @@ fn say(finding: &Finding<'_>, paper: &str, out: &mut impl Write) -> Outcome {
     for line in wrapped(&finding.measured, WIDTH - 4) {
         writeln!(out, "    {line}")?;
     }
-    if !finding.agrees() {
-        writeln!(out, "    ON RECORD IS '{}': look into it", claim.verdict)?;
+    if let Some(words) = finding.beside_record() {
+        writeln!(out, "    {words}")?;
     }
     Ok(())
 }

@@ -5,16 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_algorithms::relabelling::ENTRIES;
 use catraca_core::Phase;
-use catraca_player::{
-    Contacts, Entry, Instant, Label, PlayerError, Window, check_nodes, contacts_page,
-};
+use catraca_player::{Contacts, Entry, Instant, Label, Window, check_nodes, contacts_page};
 use catraca_sim::evolving::{Hooks, NodeView, Report, Setup, Snapshot, run_observed};
 
 use super::trace::Source;
 use super::workload::at_fault;
 use crate::failure::Failure;
 use crate::output::PendingFile;
-use crate::player::refused;
+use crate::player::{cut, refused};
 use crate::{Outcome, interrupt, value};
 
 /// An instant takes as long as looking through all contacts, so no more than this are gone through.
@@ -83,9 +81,11 @@ impl Animation {
                  make instants longer with --instant"
             )));
         }
-        let refusal = add_all(&mut run, algorithm, &Setup { until: Some(last), ..setup.clone() })?;
-        if let Some(error) = refusal {
-            return Err(refused("the run", &error));
+        let next = add_all(&mut run, algorithm, &Setup { until: Some(last), ..setup.clone() })?;
+        if let Some(next) = next {
+            let shows = format!("instants {} to {}", self.window.from, run.last());
+            let part = [next.from, next.to].map(|at| at.to_string());
+            run.note(cut(&shows, part, report.violation.is_some()));
         }
         let entries = report.served.iter().map(|served| Entry {
             node: served.node.0,
@@ -99,24 +99,38 @@ impl Animation {
     }
 }
 
-/// Adds every instant of a run; returns why it could not.
+/// Adds the instants of a run for which there is room; returns the next part, if there is more.
 fn add_all(
     run: &mut Contacts,
     algorithm: &str,
     setup: &Setup<'_>,
-) -> Result<Option<PlayerError>, Failure> {
-    let (stop, mut refusal) = (AtomicBool::new(false), None);
+) -> Result<Option<Window>, Failure> {
+    let stop = AtomicBool::new(false);
+    // The page of the next part is filled as well, to know how far it goes.
+    let mut next: Option<Contacts> = None;
     let mut observer = |snapshot: Snapshot| {
-        if refusal.is_none() {
-            refusal = run.add(instant(&snapshot)).err();
-        }
-        if refusal.is_some() || interrupt::requested() {
+        let instant = instant(&snapshot);
+        let is_over = match &mut next {
+            Some(next) => !next.add(&instant),
+            None if run.add(&instant) => false,
+            None => {
+                let mut part = run.of_part(Window { from: instant.at, to: u64::MAX });
+                part.add(&instant);
+                next = Some(part);
+                false
+            }
+        };
+        if is_over || interrupt::requested() {
             stop.store(true, Ordering::Relaxed);
         }
     };
     let hooks = Hooks { observer: Some(&mut observer), stop: Some(&stop) };
     run_observed(algorithm, setup, hooks).map_err(at_fault)?;
-    if interrupt::requested() { Err(Failure::Interrupted) } else { Ok(refusal) }
+    if interrupt::requested() {
+        return Err(Failure::Interrupted);
+    }
+    let from = run.cut();
+    Ok(from.zip(next).map(|(from, next)| Window { from, to: next.last() }))
 }
 
 fn instant(snapshot: &Snapshot) -> Instant {

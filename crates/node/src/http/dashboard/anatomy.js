@@ -5,6 +5,7 @@
 // pointers turn without anybody's being let in.
 
 import { h, show, svg, text } from "./dom.js";
+import { drawDurations } from "./durations.js";
 import { live } from "./live.js";
 import { drawPointers } from "./pointers.js";
 import { drawStrip } from "./strip.js";
@@ -13,6 +14,8 @@ import { brief, clock } from "./times.js";
 // After a change, others that follow at once are waited for: a lock that never rests is asked about so often.
 const PAUSE = 150;
 const IDLE = 5000;
+// The page of a phone: what is drawn there is as wide as the page, and not made smaller to fit.
+const narrow = matchMedia("(max-width: 40rem)");
 
 export async function renderAnatomy(container, name, api) {
   const state = h("p", { class: "faint" }, "Asking the members …");
@@ -86,7 +89,8 @@ function drawInstance(instance, seen, place) {
         h("h3", null, "Where it is"), drawPointers(instance), legend(instance)),
       h("div", { class: "card" }, h("h3", null, "The same in words"), drawFacts(instance))),
     h("figure", { class: "card" },
-      h("h3", null, "Last grants"), drawStrip(instance.grants, Date.parse(seen.at)), drawGrants(instance, place)),
+      h("h3", null, "Last grants"), drawStrip(instance.grants, Date.parse(seen.at), narrow.matches), drawGrants(instance, place)),
+    drawDurations(instance),
     h("details", { class: "card", id: `variables-${place}` },
       h("summary", null, "What every node knows, by the names of the paper"), drawVariables(instance)));
 }
@@ -100,14 +104,15 @@ function drawSummary(instance, seen) {
   const waiting = instance.waiting === 0 ? badge("", "nobody waits")
     : badge("warn", `${instance.waiting} ${instance.waiting === 1 ? "waits" : "wait"}`);
   return h("div", { class: "card summary" },
-    h("p", null, held, " ", seen.known ? waiting : badge("warn", "not known"), " ", tokenBadge(instance)),
+    h("p", null, held, " ", seen.known ? waiting : badge("warn", "not known"), " ", tokenBadge(instance, seen)),
     h("p", null, guards, h("strong", null, instance.algorithm), ` (${instance.title}); ${several}. `,
       `Begins at ${instance.home}, view ${seen.epoch}.`));
 }
 
-function tokenBadge(instance) {
-  if (instance.token === null) return null;
-  if (instance.token.length === 0) return badge("", "token on its way");
+// Of a lock that nobody has used there is no token yet; and one that nobody who answered has may be elsewhere.
+function tokenBadge(instance, seen) {
+  if (instance.token === null || !seen.known) return null;
+  if (instance.token.length === 0) return badge("", seen.silent.length > 0 ? "token not seen" : "token on its way");
   return badge("", `token at ${listed(instance.token)}`);
 }
 

@@ -20,6 +20,9 @@ const VIEWS = {
   git: { title: "Git", render: renderLater("./git.js", "renderGit") },
 };
 
+// A node that does not say who we are is asked again after so long.
+const AGAIN = 2000;
+
 const find = (id) => document.getElementById(id);
 let leave = () => {};
 let shown = null;
@@ -36,7 +39,7 @@ enter(null);
 // Finds out who we are, asks for a token if the node wants one, and shows what was asked for.
 async function enter(refused) {
   // Several requests may be refused at once: whoever types a token already goes on.
-  if (refused !== null && document.getElementById("token") !== null) return;
+  if (refused !== null && isAsked()) return;
   live.stop();
   leave();
   leave = () => {};
@@ -50,11 +53,18 @@ async function enter(refused) {
     if (error.status === 401) return;
     show(find("view"), h("p", { class: "notice", role: "alert" }, `The node does not say who you are: ${error.message}. `,
       h("button", { type: "button", onclick: () => enter(null) }, "Try again")));
+    // A node that did not answer, or could not, may do so the next time.
+    if (error.status === 0 || error.status >= 500) setTimeout(() => { if (api.identity() === null && !isAsked()) enter(null); }, AGAIN);
     return;
   }
   showWho();
   live.start();
   showView(false);
+}
+
+// Whether somebody is being asked for a token.
+function isAsked() {
+  return document.getElementById("token") !== null;
 }
 
 function showWho() {

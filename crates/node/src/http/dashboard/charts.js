@@ -80,8 +80,8 @@ function round(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
 }
 
-// How long something takes: a bar for each power of two.
-export function bars(title, about, unit) {
+// How long something takes: a bar for each power of two. `counted`: what is said of how many that were.
+export function bars(title, about, unit, counted = (count) => `${count.toLocaleString("en")} so far:`) {
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
   const low = h("span", null);
   const high = h("span", null);
@@ -97,7 +97,7 @@ export function bars(title, about, unit) {
     if (now === drawn) return;
     drawn = now;
     text(said, count === 0 ? `${about} None yet.`
-      : `${about} ${count.toLocaleString("en")} so far: half within ${unit(p50_ms)}, 99 of 100 within ${unit(p99_ms)}.`);
+      : `${about} ${counted(count)} half within ${unit(p50_ms)}, 99 of 100 within ${unit(p99_ms)}.`);
     attribute(picture, "aria-label", `${title}: ${said.textContent}`);
     const first = buckets.findIndex((bucket) => bucket.count > 0);
     const last = buckets.findLastIndex((bucket) => bucket.count > 0);

@@ -207,7 +207,7 @@ function row(api, model) {
     text(link, lock.name);
     attribute(link, "href", `#/lock/${encodeURIComponent(lock.name)}`);
     const full = lock.holders.length >= lock.permits;
-    text(state, lock.permits > 1 ? `${lock.holders.length} of ${lock.permits}` : holder ? "held" : "free");
+    text(state, lock.permits > 1 ? `${lock.holders.length} of ${lock.permits}` : holder ? (lock.queue.length > 0 ? "held, wanted" : "held") : "free");
     attribute(state, "class", `badge ${lock.queue.length > 0 ? "warn" : full ? "good" : ""}`);
     durable.hidden = !lock.holders.some((it) => it.durable !== null);
     text(label, holder ? holder.label || "(no label)" : "–");

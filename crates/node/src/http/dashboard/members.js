@@ -1,4 +1,6 @@
-// Who is in the group, how this node is linked to them, who votes, and how the group has changed.
+// Who is in the group, which of them reach each other, who votes, and how the group has changed.
+//
+// How this node is linked to the others it tells by itself; the links between others are asked for now and then.
 
 import { attribute, h, show, svg } from "./dom.js";
 import { live } from "./live.js";
@@ -10,20 +12,24 @@ const LINKS = {
 };
 // A lease that was not renewed for this share of its time is late: as the alert says it.
 const LATE = 2 / 3;
+// The members are asked for their links so often.
+const BETWEEN = 5000;
+// Of very many links that are not up only the first are told in words.
+const MOST_TOLD = 12;
 
-export function renderMembers(container) {
+export function renderMembers(container, api) {
   const narrow = matchMedia("(max-width: 40rem)");
   const picture = h("div", { class: "picture" });
   const rows = h("tbody");
   const registry = h("div");
   const history = h("tbody");
   const summary = h("p", { class: "faint" });
+  const troubles = h("div", { role: "status" });
   show(container,
     h("div", { class: "heading" }, h("h2", null, "Members"), summary),
     h("div", { class: "columns wide" },
-      h("section", { class: "card" }, h("h2", null, "Links of this node"), picture,
-        h("p", { class: "faint" }, "The ring around a member is the part of its lease that is over. Links between others are known to them: ",
-          "each node has a dashboard of its own.")),
+      h("section", { class: "card" }, h("h2", null, "Links"), picture, troubles,
+        h("p", { class: "faint" }, "The ring around a member is the part of its lease that is over. A link is as both its ends tell it; an arrow points the only way that works.")),
       h("section", { class: "card" }, h("h2", null, "Registry"), registry)),
     h("section", { class: "card" },
       h("table", { class: "cards" }, h("caption", { class: "unseen" }, "Members"),
@@ -32,12 +38,20 @@ export function renderMembers(container) {
       h("table", { class: "cards" }, h("caption", { class: "unseen" }, "Changes of the view, the newest first"),
         head(["View", "When", "Cause", "Members", "Nothing was granted for"]), history)));
   let last = null;
+  let told = null;
   const draw = (status) => {
     last = status;
     const inView = status.members.filter((member) => member.in_view).length;
     const lease = status.valid_millis === null ? "" : ` · this node may grant locks for ${brief(status.valid_millis)} more unless it renews its lease`;
     show(summary, `${inView} of ${status.members.length} in view ${status.epoch}${lease}`);
-    show(picture, drawn(status, narrow.matches));
+    const links = linksOf(status, told);
+    show(picture, drawn(status, links, narrow.matches));
+    const words = inWords(links).join("\n");
+    // Whoever hears the page is told again only if it is another thing.
+    if (troubles.dataset.words !== words) {
+      troubles.dataset.words = words;
+      show(troubles, drawWords(links));
+    }
     show(rows, status.members.map((member) => memberRow(member, status)));
     show(registry, registryOf(status.registry));
     show(history, [...status.views].reverse().map((view) => h("tr", null,
@@ -50,7 +64,21 @@ export function renderMembers(container) {
   const redraw = () => { if (last !== null) draw(last); };
   narrow.addEventListener("change", redraw);
   const end = live.on("status", draw);
-  return () => { end(); narrow.removeEventListener("change", redraw); };
+  const abort = new AbortController();
+  let timer = null;
+  const ask = async () => {
+    try {
+      told = await api.json("/v1/links", { signal: abort.signal });
+    } catch {
+      // What was told may be wrong now.
+      told = null;
+    }
+    if (abort.signal.aborted) return;
+    redraw();
+    timer = setTimeout(ask, BETWEEN);
+  };
+  ask();
+  return () => { end(); abort.abort(); clearTimeout(timer); narrow.removeEventListener("change", redraw); };
 }
 
 function head(words) {
@@ -98,8 +126,52 @@ function registryOf(registry) {
   ];
 }
 
-// The members on a circle, this node at its top, with its links.
-function drawn(status, isNarrow) {
+// The links between all members: `{ from, to, state, words }`, where `state` is "up", "down", "refused", "connecting",
+// "one-way" (`from` reaches `to`, and not the other way round), or "unknown". `told`: what `/v1/links` says, or null.
+export function linksOf({ members }, told) {
+  const own = members.find((member) => member.link === "this node")?.name;
+  const known = new Map((told?.links ?? []).map((it) => [JSON.stringify([it.from, it.to]), it.up]));
+  const says = (from, to) => {
+    const link = from === own ? members.find((it) => it.name === to).link : null;
+    return link !== null ? link === "up" : known.get(JSON.stringify([from, to]));
+  };
+  const links = [];
+  members.forEach((one, place) => members.slice(place + 1).forEach((other) => {
+    const [from, to] = other.name === own ? [other, one] : [one, other];
+    links.push(linkOf(from, to, own, says(from.name, to.name), says(to.name, from.name)));
+  }));
+  return links;
+}
+
+function linkOf({ name: from }, { name: to, link }, own, there, back) {
+  const is = (state, words) => ({ from, to, state, words });
+  if (from === own && link === "refused") return is("refused", `${from} and ${to} refuse each other`);
+  if (there === undefined && back === undefined) return is("unknown", `between ${from} and ${to} nobody has told`);
+  if (there !== undefined && back !== undefined && there !== back) {
+    const [one, other] = there ? [from, to] : [to, from];
+    return { from: one, to: other, state: "one-way", words: `${one} reaches ${other}, but ${other} does not reach ${one}` };
+  }
+  if (there ?? back) return is("up", `${from} and ${to} reach each other`);
+  if (from === own && link === "connecting") return is("connecting", `${from} is connecting to ${to}`);
+  return is("down", `${from} and ${to} do not reach each other`);
+}
+
+// What is not as it should be.
+export function inWords(links) {
+  const unlike = links.filter((link) => link.state !== "up").map((link) => link.words);
+  const more = unlike.length - MOST_TOLD;
+  return more > 0 ? [...unlike.slice(0, MOST_TOLD), `and ${more} more links that are not up`] : unlike;
+}
+
+function drawWords(links) {
+  const words = inWords(links);
+  if (links.length === 0) return null;
+  if (words.length > 0) return h("ul", { class: "troubles" }, words.map((it) => h("li", { class: "name" }, it)));
+  return h("p", { class: "good" }, links.length === 1 ? "The one link of the group is up." : `All ${links.length} links of the group are up.`);
+}
+
+// The members on a circle, this node at its top, with all links.
+export function drawn(status, allLinks, isNarrow) {
   const [width, height] = isNarrow ? [340, 340] : [620, 340];
   const { members } = status;
   const own = Math.max(0, members.findIndex((member) => member.link === "this node"));
@@ -109,12 +181,12 @@ function drawn(status, isNarrow) {
     const [rx, ry] = members.length === 1 ? [0, 0] : [width / 2 - 80, height / 2 - 74];
     return [width / 2 + rx * Math.cos(angle), height / 2 + ry * Math.sin(angle)];
   };
-  const [x0, y0] = place(own);
-  const links = members.map((member, index) => {
-    if (index === own) return null;
-    const [x, y] = place(index);
-    return svg("line", { class: `link ${member.link}`, x1: x0, y1: y0, x2: x, y2: y });
-  });
+  const places = new Map(members.map((member, index) => [member.name, place(index)]));
+  const isOwn = ({ from, to }) => [from, to].includes(members[own]?.name);
+  // Those that need a look lie above the others.
+  const order = { unknown: 0, up: 1, connecting: 2, down: 3, refused: 4, "one-way": 5 };
+  const links = [...allLinks].sort((one, other) => order[one.state] - order[other.state])
+    .map((link) => drawLink(link, places.get(link.from), places.get(link.to), isOwn(link)));
   const circles = members.map((member, index) => {
     const [x, y] = place(index);
     const role = roleOf(member.name, status.registry);
@@ -135,8 +207,18 @@ function drawn(status, isNarrow) {
   });
   const words = members.map((member) => `${member.name} ${member.in_view ? "in the view" : "lost"}, link ${member.link}`).join("; ");
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" }, links, circles);
-  attribute(picture, "aria-label", `Members: ${words}`);
+  attribute(picture, "aria-label", [`Members: ${words}`, ...inWords(allLinks)].join("; "));
   return picture;
+}
+
+function drawLink({ from, to, state, words }, [x1, y1], [x2, y2], isOwn) {
+  const group = svg("g", { class: `link ${state} ${isOwn ? "of-own" : ""}`, "data-from": from, "data-to": to },
+    svg("title", null, words), svg("line", { x1, y1, x2, y2 }));
+  const [x, y] = [(x1 + x2) / 2, (y1 + y2) / 2];
+  const mark = (d, turn) => svg("path", { class: "sign", d, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${turn.toFixed(1)})` });
+  if (state === "one-way") group.append(mark("M-8 -8 L9 0 L-8 8 Z", (Math.atan2(y2 - y1, x2 - x1) * 180) / Math.PI));
+  if (state === "refused" || state === "down") group.append(mark("M-6 -6 L6 6 M6 -6 L-6 6", 0));
+  return group;
 }
 
 function shortened(name) {

@@ -70,8 +70,8 @@ function drawMember(part, instance, { x, y }, centre, isRoomy) {
   const below = y >= centre.y - 1;
   const room = isRoomy ? 12 : 0;
   const words = { silent: "no answer", inside: "inside", waiting: "waits", idle: "", unknown: "" }[look];
-  const count = part.waiting > 0 && look === "inside" ? `inside, ${part.waiting} wait` : words;
-  const several = part.waiting > 1 && look === "waiting" ? `${part.waiting} wait` : count;
+  const count = part.waiting > 0 && look === "inside" ? `inside, ${waits(part.waiting)}` : words;
+  const several = part.waiting > 1 && look === "waiting" ? waits(part.waiting) : count;
   return svg("g", { class: `member ${look}`, "data-member": part.member, "data-token": hasToken ? "yes" : null },
     svg("title", null, `${part.member}: ${look === "idle" ? "has nothing to do" : several || look}`),
     svg("circle", { cx: round(x), cy: round(y), r: RADIUS }),
@@ -79,6 +79,10 @@ function drawMember(part, instance, { x, y }, centre, isRoomy) {
     svg("text", { x: round(x), y: round(y + 4), "text-anchor": "middle", class: "called" }, short(part.member)),
     several ? svg("text", { x: round(x), y: round(below ? y + RADIUS + 17 + room : y - RADIUS - 9 - room), "text-anchor": "middle", class: "label" }, several) : null,
     hasToken ? drawToken(x + RADIUS * 0.78, y - RADIUS * 0.78) : null);
+}
+
+function waits(clients) {
+  return `${clients} ${clients === 1 ? "waits" : "wait"}`;
 }
 
 function drawToken(x, y) {

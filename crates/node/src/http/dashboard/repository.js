@@ -84,8 +84,12 @@ export function renderRepository(container, api, { repository, headers, rename, 
     } catch (error) {
       if (leaving.signal.aborted) return;
       text(count, "");
-      return complain(`This repository cannot be shown: ${error.message}.`);
+      if (!isPassing(error)) return complain(`This repository cannot be shown: ${error.message}.`);
+      complain(`This repository cannot be shown: ${error.message}. Trying again …`);
+      setTimeout(() => { if (!leaving.signal.aborted) begin(); }, PATIENCE);
+      return;
     }
+    notice.hidden = true;
     drawAbout();
     follow();
     setTimeout(() => { if (!isLoaded && !leaving.signal.aborted) load(); }, PATIENCE);
@@ -218,8 +222,11 @@ export function renderRepository(container, api, { repository, headers, rename, 
     const note = h("input", { id: "note", maxlength: 300, placeholder: "what for (may be left out)", autocomplete: "off" });
     const submit = async (event) => {
       event.preventDefault();
+      const asked = [path.value, note.value];
       await lock(path.value, note.value.trim());
       if (!notice.classList.contains("done")) return;
+      // Whoever has gone on to the next file meanwhile keeps what is typed.
+      if (path.value !== asked[0] || note.value !== asked[1]) return;
       path.value = "";
       note.value = "";
     };
@@ -352,6 +359,11 @@ export function renderRepository(container, api, { repository, headers, rename, 
     text(notice, words);
     notice.hidden = false;
   }
+}
+
+// Whether the same may be answered another time: the node did not answer, or was not able to.
+function isPassing({ status }) {
+  return status === 0 || status === 429 || status >= 500;
 }
 
 function age(lock) {
