@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use support::Folder;
 use support::browser::{Browser, keys};
@@ -210,10 +208,7 @@ fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             assert!(wide.as_u64().unwrap() <= u64::from(width), "{name}: {wide} at {width}");
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(20, 23, 28)"), dark, "{back}");
-            if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-                let name = format!("{name}-{width}-{}.png", if dark { "dark" } else { "light" });
-                browser.screenshot(&Path::new(&folder).join(name));
-            }
+            browser.keep(&format!("{name}-{width}-{}", if dark { "dark" } else { "light" }));
         }
     }
     assert_eq!(browser.console_messages(), [""; 0]);

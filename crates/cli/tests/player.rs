@@ -142,11 +142,8 @@ fn pages_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(21, 24, 28)"), dark, "{back}");
             assert_eq!(browser.console_messages(), [""; 0]);
-            if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-                let stem = page.file_stem().unwrap().to_str().unwrap();
-                let name = format!("{stem}-{width}-{}.png", if dark { "dark" } else { "light" });
-                browser.screenshot(&std::path::Path::new(&folder).join(name));
-            }
+            let stem = page.file_stem().unwrap().to_str().unwrap();
+            browser.keep(&format!("{stem}-{width}-{}", if dark { "dark" } else { "light" }));
         }
     }
 }
@@ -288,10 +285,7 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
         let wide = browser.run_script("return document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
         assert_eq!(browser.console_messages(), [""; 0]);
-        if let Some(folder) = std::env::var_os("CATRACA_SCREENSHOTS") {
-            browser
-                .screenshot(&std::path::Path::new(&folder).join(format!("contacts-{width}.png")));
-        }
+        browser.keep(&format!("contacts-{width}"));
     }
 }
 

@@ -124,6 +124,30 @@ fn the_screen_of_the_manual_has_the_heads_and_the_keys_of_the_program() {
 }
 
 #[test]
+fn a_lock_is_released_by_force_when_that_is_meant() {
+    let Some(terminal) = Terminal::open() else { return };
+    let service = Service::start(2, &[]);
+    let holder = service.lock(1, "--label ana deploy", "echo begun; sleep 1000");
+    holder.says("begun");
+    terminal.start(&service.addresses[0]);
+    terminal.shows("ana");
+    terminal.types(&["F"]);
+    terminal.shows("y releases 'deploy' of ana");
+    terminal.types(&["n"]);
+    terminal.shows("q quit");
+    assert!(service.locks(0).contains("ana"), "it was not meant");
+    terminal.types(&["F"]);
+    terminal.shows("y releases 'deploy' of ana");
+    terminal.types(&["y"]);
+    terminal.shows("released 'deploy' of ana at b");
+    let lost = holder.ends();
+    assert_ne!(lost.code, Some(0), "{lost:?}");
+    assert!(!service.locks(0).contains("ana"));
+    terminal.types(&["q"]);
+    terminal.shows("ended 0");
+}
+
+#[test]
 fn a_node_that_goes_away_and_comes_back_is_seen_to() {
     let Some(terminal) = Terminal::open() else { return };
     let mut service = Service::start(1, &[]);

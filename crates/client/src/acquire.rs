@@ -82,6 +82,11 @@ fn check(ask: &Ask) -> Result<(), Refusal> {
     for name in names {
         LockName::new(name)?;
     }
+    // A length, and whatever is not a name.
+    let most: usize = names.iter().map(|name| name.len() + 8).sum();
+    if most + 64 <= frame::LONGEST_CLIENT_FRAME {
+        return Ok(());
+    }
     let (names, permits, wait) = (names.clone(), *permits, *wait);
     let message = ClientMessage::Acquire { request: u32::MAX, names, permits, wait };
     let mut bytes = Vec::new();
@@ -99,7 +104,8 @@ async fn acquire_once(handle: &Arc<Handle>, ask: &Ask) -> Result<Guard, ClientEr
     pending.is_settled = true;
     let (handle, names) = (Arc::clone(handle), ask.names.clone());
     let Grant { fences, address, validity, own } = granted?;
-    Ok(Guard { ticket, handle, address, names, fences, validity, own })
+    let is_told = false;
+    Ok(Guard { ticket, handle, address, names, fences, validity, own, is_told })
 }
 
 /// A request that is taken back when nobody waits for it any more.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
 use crate::error::ClientError;
-use crate::guard::{Loss, Validity};
+use crate::guard::{Loss, Own, Validity};
 use crate::link::{Arrival, Link};
 use crate::opening::{Opened, PAUSE, Settings};
 use crate::protocol::{Over, ServerMessage};
@@ -31,10 +31,10 @@ pub(crate) enum Command {
 pub(crate) struct Grant {
     pub(crate) fences: Vec<u64>,
     /// Where the node is that has granted it.
-    pub(crate) address: String,
+    pub(crate) address: Arc<str>,
     pub(crate) validity: watch::Receiver<Validity>,
     /// Says so if it is lost although the session goes on.
-    pub(crate) own: watch::Receiver<Option<Validity>>,
+    pub(crate) own: Arc<Own>,
 }
 
 /// Where clients and guards reach their task. It ends when all of them are gone.
@@ -84,13 +84,15 @@ struct Driver {
     /// Which session at which of the addresses; it may be over.
     id: SessionId,
     place: usize,
+    /// The address itself, for those who get something there.
+    address: Arc<str>,
     shown_place: Arc<AtomicUsize>,
     session: Session,
     validity: watch::Sender<Validity>,
     link: Link,
     replies: BTreeMap<Ticket, Reply>,
     /// Where those are told who hold something.
-    holders: BTreeMap<Ticket, watch::Sender<Option<Validity>>>,
+    holders: BTreeMap<Ticket, Arc<Own>>,
     commands: mpsc::UnboundedReceiver<Command>,
 }
 
@@ -103,6 +105,7 @@ impl Driver {
     ) -> Self {
         let nothing = Validity { lost_at: Time(0), until: Time(0), lost: None };
         let mut driver = Driver {
+            address: settings.nodes.addresses[opened.place].as_str().into(),
             settings,
             ttl: opened.ttl,
             id: opened.session,
@@ -188,22 +191,12 @@ impl Driver {
         }
     }
 
-    fn address(&self) -> String {
-        self.settings.nodes.addresses[self.place].clone()
-    }
-
     /// Tells those who have to give up what they hold, as certain of it as they are now and no more.
     fn tell_losses(&mut self) {
         for (ticket, why) in self.session.take_losses() {
             let validity = self.session.validity();
             if let (Some(holder), Some(validity)) = (self.holders.get(&ticket), validity) {
-                let lost = Some(Loss::Forced(why));
-                // Whoever was told before was told as much.
-                holder.send_if_modified(|own| {
-                    let is_new = own.is_none();
-                    own.get_or_insert(Validity { lost, ..validity });
-                    is_new
-                });
+                holder.lose(Validity { lost: Some(Loss::Forced(why)), ..validity });
             }
         }
     }
@@ -213,9 +206,10 @@ impl Driver {
         for (ticket, outcome) in self.session.take_outcomes() {
             match (self.replies.remove(&ticket), outcome) {
                 (Some(Reply::Ask(reply)), Outcome::Granted(fences)) => {
-                    let (address, validity) = (self.address(), self.validity.subscribe());
-                    let (tell, own) = watch::channel(None);
-                    self.holders.insert(ticket, tell);
+                    let (address, validity) =
+                        (Arc::clone(&self.address), self.validity.subscribe());
+                    let own = Arc::new(Own::default());
+                    self.holders.insert(ticket, Arc::clone(&own));
                     let grant = Grant { fences, address, validity, own };
                     // Whoever has waited takes the request back when it does not wait any more.
                     let _ = reply.send(Ok(grant));
@@ -224,7 +218,8 @@ impl Driver {
                     let _ = reply.send(Err(why.into()));
                 }
                 (Some(Reply::Ask(reply)), _) => {
-                    let _ = reply.send(Err(ClientError::Silent { address: self.address() }));
+                    let _ =
+                        reply.send(Err(ClientError::Silent { address: self.address.to_string() }));
                 }
                 (Some(Reply::Release(reply)), Outcome::Unconfirmed(why)) => {
                     let _ = reply.send(Err(ClientError::Lost(why)));
@@ -319,6 +314,7 @@ impl Driver {
     fn opened(&mut self, opened: Opened) {
         let Opened { connection, session, ttl, certain, sent, place } = opened;
         (self.ttl, self.id, self.place) = (ttl, session, place);
+        self.address = self.settings.nodes.addresses[place].as_str().into();
         self.shown_place.store(place, Ordering::Relaxed);
         self.link = Link::Up(connection);
         self.session.opened(ttl, certain, sent, clock::now());
@@ -389,7 +385,7 @@ impl Driver {
             validity.end(Loss::Over(Over::Closed), clock::now());
         });
         let link = std::mem::replace(&mut self.link, Link::None);
-        let address = self.address();
+        let address = self.address.to_string();
         let silent = |_| Err(ClientError::Silent { address });
         let closing = link.close(&self.settings, self.place, self.id);
         tokio::time::timeout(FAREWELL, closing).await.unwrap_or_else(silent)

@@ -1,10 +1,10 @@
 //! What a client holds.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use catraca_group::{Refusal, Time};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::clock;
 use crate::driver::{Command, Handle};
@@ -68,6 +68,31 @@ impl Validity {
     }
 }
 
+/// Whether what was granted together is lost although the session goes on.
+#[derive(Default)]
+pub(crate) struct Own {
+    /// As certain as it was then, and no more.
+    lost: OnceLock<Validity>,
+    told: Notify,
+}
+
+impl Own {
+    /// It is lost. Whoever was told before was told as much.
+    pub(crate) fn lose(&self, validity: Validity) {
+        if self.lost.set(validity).is_ok() {
+            self.told.notify_waiters();
+        }
+    }
+
+    /// Waits until it is lost.
+    async fn lost(&self) {
+        let told = self.told.notified();
+        if self.lost.get().is_none() {
+            told.await;
+        }
+    }
+}
+
 /// Locks that this client holds, until it is dropped, released or lost.
 ///
 /// Dropping it releases the locks in the background; [`release`](Self::release) waits until they are
@@ -76,12 +101,14 @@ impl Validity {
 pub struct Guard {
     pub(crate) ticket: Ticket,
     pub(crate) handle: Arc<Handle>,
-    pub(crate) address: String,
+    pub(crate) address: Arc<str>,
     pub(crate) names: Vec<String>,
     pub(crate) fences: Vec<u64>,
     pub(crate) validity: watch::Receiver<Validity>,
     /// How certain these locks are, if that is not how certain the session is: they are lost.
-    pub(crate) own: watch::Receiver<Option<Validity>>,
+    pub(crate) own: Arc<Own>,
+    /// Whether [`changed`](Self::changed) has said that they are lost.
+    pub(crate) is_told: bool,
 }
 
 impl Guard {
@@ -117,7 +144,7 @@ impl Guard {
     /// When the locks are given up and when they are not valid any more, if the lease is not renewed
     /// again.
     pub fn validity(&self) -> Validity {
-        let own = self.own.borrow().clone();
+        let own = self.own.lost.get().cloned();
         own.unwrap_or_else(|| self.validity.borrow().clone())
     }
 
@@ -137,10 +164,10 @@ impl Guard {
     /// [`valid_until`](Self::valid_until) to stop what relies on them. This may be dropped and called
     /// again.
     pub async fn lost(&self) -> Loss {
-        let (mut validity, mut own) = (self.validity.clone(), self.own.clone());
+        let mut validity = self.validity.clone();
         // Without its task a session is not renewed; the runtime is being shut down.
         tokio::select! {
-            Ok(_) = own.wait_for(Option::is_some) => {}
+            () = self.own.lost() => {}
             _ = validity.wait_for(|validity| validity.lost.is_some()) => {}
         }
         self.loss().unwrap_or(Loss::Over(Over::Closed))
@@ -149,7 +176,10 @@ impl Guard {
     /// Waits until the lease was renewed, or the locks are lost, and returns what is certain now.
     pub async fn changed(&mut self) -> Validity {
         let has_changed = tokio::select! {
-            Ok(()) = self.own.changed() => true,
+            () = self.own.lost(), if !self.is_told => {
+                self.is_told = true;
+                true
+            }
             changed = self.validity.changed() => changed.is_ok(),
         };
         if !has_changed && self.loss().is_some() {

@@ -123,6 +123,8 @@ pub(crate) struct Request {
     pub(crate) state: State,
     /// What the other members were asked on its behalf.
     pub(crate) question: Option<u64>,
+    /// Whether the end of its patience is timed.
+    pub(crate) has_timer: bool,
 }
 
 impl Request {
@@ -131,8 +133,8 @@ impl Request {
         let Acquire { names, permits, wait } = asked;
         let parts = parts(&names, permits, view)?;
         let refuses = matches!(wait, Wait::No(_));
-        let (state, question) = (State::Queued, None);
-        Ok(Request { origin, names, permits, refuses, parts, state, question })
+        let (state, question, has_timer) = (State::Queued, None, false);
+        Ok(Request { origin, names, permits, refuses, parts, state, question, has_timer })
     }
 
     /// The next part that is to be asked for.

@@ -46,6 +46,9 @@ impl Service {
             && self.is_waiting(id)
         {
             host.set_timer(Timer::Request(id), Some(limit));
+            if let Some(request) = self.requests.get_mut(&id) {
+                request.has_timer = true;
+            }
         }
         Ok(id)
     }
@@ -105,7 +108,7 @@ impl Service {
                 if let Origin::Timed(owner) = origin {
                     return self.keep_timed(owner, host, out);
                 }
-                host.set_timer(Timer::Request(id), None);
+                self.cancel_timer(id, host);
                 match origin {
                     Origin::Durable(hold) => self.write_durable(hold, host, out),
                     _ => out.extend(answer(origin, id, Ok(fences))),
@@ -250,15 +253,23 @@ impl Service {
         {
             host.identify(id, client);
         }
+        self.cancel_timer(id, host);
         let request = self.requests.remove(&id)?;
         if let Some(question) = request.question {
             self.questions.remove(&question);
         }
-        host.set_timer(Timer::Request(id), None);
         for place in request.places() {
             host.end(place, ending);
         }
         Some(Box::new(request))
+    }
+
+    /// The patience of a request does not matter any more. Most have never waited, and set no timer.
+    pub(super) fn cancel_timer(&mut self, id: RequestId, host: &mut dyn Host) {
+        let request = self.requests.get_mut(&id);
+        if request.is_some_and(|request| core::mem::take(&mut request.has_timer)) {
+            host.set_timer(Timer::Request(id), None);
+        }
     }
 
     fn forget_question(&mut self, id: RequestId) {

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::asking::Answers;
 use super::timed::{MOST_WAITING, ONLY, Reply, told};
-use super::{Asking, Host, Output, Service};
+use super::{Asking, Host, Output, Phase, Service};
 use crate::driver::Timer;
 use crate::durable::HoldId;
 use crate::lock::Owner;
@@ -70,6 +70,10 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
+        if self.phase == Phase::Stopped {
+            // What was here is elsewhere, or nowhere: that it is not here says nothing.
+            return out.push(Output::Timed(asker, Err(Refusal::Stopped)));
+        }
         self.run(Errand::new(asker, which, operation), host, out);
         self.absorb(host, out);
     }

@@ -20,7 +20,7 @@ use core::hash::{Hash, Hasher};
 use catraca_core::Claim;
 
 use super::{Host, Output, Service};
-use crate::driver::{Ending, Timer};
+use crate::driver::Ending;
 use crate::durable::{DurablePart, HoldId};
 use crate::lock::Owner;
 use crate::membership::Run;
@@ -173,7 +173,7 @@ impl Service {
         entry.asked = None;
         if !is_kept {
             let (owner, is_new) = (entry.owner, !entry.is_confirmed);
-            self.tell_waiting(id, &Err(Refusal::Busy), out);
+            self.tell_waiting(id, Err(Refusal::Busy), out);
             if is_new {
                 self.end(owner, Over::Closed, host, out);
             }
@@ -188,13 +188,14 @@ impl Service {
         let now = host.now();
         let request = self.timed_request(id).copied();
         let Some(entry) = self.timed.entries.get_mut(&id) else { return };
+        let is_awaited = !entry.waiting.is_empty();
         if !core::mem::replace(&mut entry.is_confirmed, true)
             && let Some(request) = request
         {
-            host.set_timer(Timer::Request(request), None);
+            self.cancel_timer(request, host);
         }
-        if let Some(hold) = self.timed_hold(id, now) {
-            self.tell_waiting(id, &Ok(Box::new(hold)), out);
+        if is_awaited && let Some(hold) = self.timed_hold(id, now) {
+            self.tell_waiting(id, Ok(Box::new(hold)), out);
         }
         // Others remember it as it was before.
         let standby = self.standby.standby().map(|(_, run)| run.clone());
@@ -302,7 +303,7 @@ impl Service {
             if is_held && let Some(entry) = self.timed.entries.get_mut(&id) {
                 entry.keepers.clear();
                 let owner = entry.owner;
-                self.tell_waiting(id, &Err(Refusal::Lapsed), out);
+                self.tell_waiting(id, Err(Refusal::Lapsed), out);
                 self.end_as(owner, Over::Closed, Ending::Moved, host, out);
             }
         }

@@ -87,6 +87,7 @@ impl Service {
             parts: held,
             state: State::Held(now),
             question: None,
+            has_timer: false,
         };
         self.requests.insert(id, request);
         let me = self.view.me;
@@ -103,7 +104,7 @@ impl Service {
             keepers: others.map(|(_, run)| run.clone()).collect(),
         };
         self.timed.entries.insert(hold.id, entry);
-        self.timed.name(hold.id, hold);
+        self.timed.name(hold.id, &hold.names, hold.permits);
         self.timed.unprotected.push_back(hold.id);
     }
 

@@ -40,9 +40,9 @@ pub(super) struct Timed {
 
 impl Timed {
     /// A hold is found by its locks, if there is one permit.
-    pub(super) fn name(&mut self, id: HoldId, hold: &TimedHold) {
-        if hold.permits == 1 {
-            for name in &hold.names {
+    pub(super) fn name(&mut self, id: HoldId, names: &[String], permits: u32) {
+        if permits == 1 {
+            for name in names {
                 self.by_name.insert(name.clone(), id);
             }
         }
@@ -167,14 +167,14 @@ impl Service {
     /// All locks of a timed hold are granted: from now on its time counts. It is confirmed when the standby
     /// remembers it.
     pub(super) fn keep_timed(&mut self, owner: Owner, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let now = host.now();
         let Some(id) = self.sessions.get(&owner).and_then(|session| session.timed) else { return };
         let Some(entry) = self.timed.entries.get_mut(&id) else { return };
         let ttl = entry.ttl;
         entry.waiting.extend(entry.asker.take().map(Reply::Asker));
         self.set_left(owner, ttl, host);
-        let Some(hold) = self.timed_hold(id, now) else { return };
-        self.timed.name(id, &hold);
+        let request = self.timed_request(id).and_then(|request| self.requests.get(request));
+        let Some(request) = request else { return };
+        self.timed.name(id, &request.names, request.permits);
         self.protect(id, host, out);
     }
 
@@ -196,7 +196,7 @@ impl Service {
         let Origin::Timed(owner) = origin else { return };
         let why = self.standby_name().map_or(Refusal::TimedOut, |it| Refusal::Silent(it.into()));
         if let Some(id) = self.sessions.get(&owner).and_then(|session| session.timed) {
-            self.tell_waiting(id, &Err(why), out);
+            self.tell_waiting(id, Err(why), out);
         }
         self.end(owner, Over::Closed, host, out);
     }
@@ -205,13 +205,15 @@ impl Service {
     pub(super) fn tell_waiting(
         &mut self,
         id: HoldId,
-        result: &Result<Box<TimedHold>, Refusal>,
+        result: Result<Box<TimedHold>, Refusal>,
         out: &mut Vec<Output>,
     ) {
         let Some(entry) = self.timed.entries.get_mut(&id) else { return };
-        for reply in core::mem::take(&mut entry.waiting) {
-            out.push(told(reply, result.clone()));
-        }
+        let mut waiting = core::mem::take(&mut entry.waiting);
+        // Mostly there is one, and nothing has to be copied.
+        let Some(last) = waiting.pop() else { return };
+        out.extend(waiting.into_iter().map(|reply| told(reply, result.clone())));
+        out.push(told(last, result));
     }
 
     /// A request for a timed hold is not granted, and is no more.
@@ -237,7 +239,7 @@ impl Service {
             Some(entry) if entry.is_confirmed => Refusal::NoSuchHold(Which::Id(id).called()),
             _ => Refusal::TimedOut,
         };
-        self.tell_waiting(id, &Err(why), out);
+        self.tell_waiting(id, Err(why), out);
         let Some(entry) = self.timed.entries.remove(&id) else { return };
         let names = self.requests.get(&request).map_or(&[][..], |request| &request.names);
         for name in names {

@@ -327,5 +327,6 @@ impl Service {
 
 fn held_request(hold: &DurableHold, names: Vec<String>, parts: Vec<Part>, state: State) -> Request {
     let (origin, permits) = (Origin::Durable(hold.id), hold.permits);
-    Request { origin, names, permits, refuses: false, parts, state, question: None }
+    let (refuses, question, has_timer) = (false, None, false);
+    Request { origin, names, permits, refuses, parts, state, question, has_timer }
 }

@@ -358,6 +358,9 @@ fn a_member_that_stops_leaves_nobody_without_an_answer() {
     let stopped = |asker| Output::Timed(asker, Err(Refusal::Stopped));
     assert_eq!(out, [stopped(2), stopped(99)]);
     assert_eq!(member.run(by_id(9), Operation::Look), [stopped(99)]);
+    for which in [by_id(1), alone(&name, Some(TOKEN))] {
+        assert_eq!(member.run(which, Operation::Release), [stopped(99)], "it may be elsewhere");
+    }
     assert_eq!(member.hold(3, &[&name]), [stopped(3)]);
 }
 
