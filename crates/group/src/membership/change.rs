@@ -205,7 +205,11 @@ impl Membership {
         let Some(record) = self.present() else { return };
         let makes_table = self.makes_table(&record);
         let Some(change) = &mut self.change else { return };
-        if message.epoch() != change.epoch || record.epoch != change.epoch || !record.has(from) {
+        let is_of_it = match message {
+            ViewMessage::Table { epoch, .. } => self.rules.is_table_for(epoch, change.epoch),
+            _ => message.epoch() == change.epoch,
+        };
+        if !is_of_it || record.epoch != change.epoch || !record.has(from) {
             return;
         }
         match message {
