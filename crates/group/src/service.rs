@@ -407,4 +407,6 @@ impl Hash for Service {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

@@ -178,6 +178,7 @@ impl Group {
                 });
             }
             Directive::Left => self.sites[at].is_running = false,
+            Directive::Anomaly(what) => panic!("{what}"),
         }
     }
 

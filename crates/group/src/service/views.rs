@@ -308,6 +308,7 @@ impl Service {
                 self.leave_timed_unanswered(out);
                 out.push(Output::Left);
             }
+            Directive::Anomaly(what) => out.push(Output::Anomaly(what)),
         }
     }
 
