@@ -11,6 +11,7 @@
 mod change;
 mod deciding;
 mod mutants;
+mod possible;
 mod reach;
 mod record;
 mod rules;
@@ -139,6 +140,8 @@ pub enum Directive {
     Out(String),
     /// The member has left in order.
     Left,
+    /// Another member has said what it cannot have said in a correct run.
+    Anomaly(&'static str),
 }
 
 /// Everything about a member that does not change while it runs.

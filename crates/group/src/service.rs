@@ -413,4 +413,6 @@ impl Hash for Service {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;

@@ -107,7 +107,7 @@ impl Experiment {
         };
         std::thread::scope(|scope| {
             let workers: Vec<_> =
-                (0..threads.clamp(1, order.len())).map(|_| scope.spawn(worker)).collect();
+                (0..threads.clamp(1, order.len().max(1))).map(|_| scope.spawn(worker)).collect();
             for worker in workers {
                 match worker.join() {
                     Ok(finished) => finished?,

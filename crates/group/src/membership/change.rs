@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::decode;
+use super::possible::MOST_HELD;
 use super::{Directive, MOST_HISTORY, Membership, Past, Purpose, Run, ViewMessage, ViewRecord};
 use crate::durable::{Adopted, DurableHold, HoldId, adopt};
 use crate::registry::{Answer, LARGEST_PAGE, Txn};
@@ -72,6 +73,13 @@ impl Change {
             taken: Vec::new(),
             held: None,
         }
+    }
+
+    /// How much others have said so far.
+    fn entries(&self) -> usize {
+        let reported: usize = self.reports.values().map(|(held, _)| held.len()).sum();
+        let holds = self.orphans.len() + self.adopted.len() + self.taken.len();
+        reported + self.table.len() + holds
     }
 }
 
@@ -189,7 +197,8 @@ impl Membership {
 
     /// Keeps a message about a view that is not known here.
     pub(super) fn keep_early(&mut self, from: &Run, message: ViewMessage) {
-        if self.early.len() < MOST_EARLY {
+        let entries: usize = self.early.iter().map(|(_, early)| early.entries()).sum();
+        if self.early.len() < MOST_EARLY && entries + message.entries() <= MOST_HELD {
             self.early.push((from.clone(), message));
         }
     }
@@ -204,9 +213,17 @@ impl Membership {
     ) {
         let Some(record) = self.present() else { return };
         let makes_table = self.makes_table(&record);
+        let is_possible = message.is_possible(&from.name, &self.settings.view(&record, 0));
         let Some(change) = &mut self.change else { return };
-        if message.epoch() != change.epoch || record.epoch != change.epoch || !record.has(from) {
+        let is_of_it = match message {
+            ViewMessage::Table { epoch, .. } => self.rules.is_table_for(epoch, change.epoch),
+            _ => message.epoch() == change.epoch,
+        };
+        if !is_of_it || record.epoch != change.epoch || !record.has(from) {
             return;
+        }
+        if !is_possible || change.entries() + message.entries() > MOST_HELD {
+            return out.push(Directive::Anomaly("a member says of a view what cannot be"));
         }
         match message {
             ViewMessage::Begin { .. } => {}

@@ -34,7 +34,7 @@ impl Membership {
         }
         if answer.revision >= self.revision {
             self.revision = answer.revision;
-            self.hear_beats(answer, was_away, now);
+            self.hear_beats(answer, was_away, self.rules.heard_at(sent, now));
             self.see_roster(answer);
             self.see_view(answer, now, out);
         }
@@ -465,15 +465,28 @@ impl Membership {
         };
         let kept =
             largest_connected(staying.len(), |one, other| complains(staying[one], staying[other]));
-        if kept.len() == staying.len() {
+        if kept.len() == staying.len() || !self.rules.asks_cut_off_to_leave() {
             return None;
         }
         let kept: Vec<&Entry> = kept.into_iter().map(|place| staying[place]).collect();
-        let mut marked = (**record).clone();
-        for entry in &mut marked.members {
-            entry.is_leaving |= !kept.iter().any(|kept| kept.member.name == entry.member.name);
-        }
-        let mut txn = self.replacing(&marked);
+        let goes = |entry: &Entry| !kept.iter().any(|kept| kept.member.name == entry.member.name);
+        let mut txn = if self.rules.lets_cut_off_leave() {
+            let mut marked = (**record).clone();
+            for entry in &mut marked.members {
+                entry.is_leaving |= goes(entry);
+            }
+            self.replacing(&marked)
+        } else {
+            let gone: Vec<String> = record
+                .members
+                .iter()
+                .filter(|entry| goes(entry))
+                .map(|entry| entry.member.name.clone())
+                .collect();
+            let rest = kept.iter().map(|&entry| entry.clone()).collect();
+            let txn = self.replacing(&record.next(rest, Cause::Lost(gone.clone()))?);
+            gone.iter().fold(txn, |txn, name| txn.delete(beat_key(name)))
+        };
         for entry in staying {
             if let Some(heard) = self.beats.get(&entry.member.name)
                 && !heard.unreached.is_empty()

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::rules::{Lease, Rules};
 use crate::time::Time;
+use crate::view::Epoch;
 
 /// A broken rule.
 #[derive(Clone, Copy)]
@@ -113,6 +114,56 @@ pub const VIEW_MUTANTS: &[ViewMutant] = &[
         name: "forced-at-once",
         breaks: "a hold that is ended by force is over before its client has heard of that",
         rules: &ForcedAtOnce,
+    },
+    ViewMutant {
+        name: "valid-by-alarm",
+        breaks: "a member takes itself for valid until its alarm rings, whatever the clock says",
+        rules: &ValidByAlarm,
+    },
+    ViewMutant {
+        name: "certain-too-long",
+        breaks: "clients trust what they are told for a whole lease, whatever is left of that of their member",
+        rules: &CertainTooLong,
+    },
+    ViewMutant {
+        name: "heard-when-asked",
+        breaks: "a beat of another member counts from when the registry was asked, not from when it answered",
+        rules: &HeardWhenAsked,
+    },
+    ViewMutant {
+        name: "reported-while-running",
+        breaks: "algorithms go on at a member that has reported what is held there",
+        rules: &ReportedWhileRunning,
+    },
+    ViewMutant {
+        name: "old-table",
+        breaks: "a view begins with the table of an earlier one",
+        rules: &OldTable,
+    },
+    ViewMutant {
+        name: "cut-off-unasked",
+        breaks: "nobody is asked to leave who does not reach all of the others",
+        rules: &CutOffUnasked,
+    },
+    ViewMutant {
+        name: "cut-off-removed",
+        breaks: "whoever does not reach all of the others is taken out of the view at once",
+        rules: &CutOffRemoved,
+    },
+    ViewMutant {
+        name: "left-undrained",
+        breaks: "a member leaves although somebody is inside there",
+        rules: &LeftUndrained,
+    },
+    ViewMutant {
+        name: "fence-without-epoch",
+        breaks: "fences begin anew in every view",
+        rules: &FenceWithoutEpoch,
+    },
+    ViewMutant {
+        name: "held-forgotten",
+        breaks: "a new view forgets names that somebody is inside of",
+        rules: &HeldForgotten,
     },
 ];
 
@@ -275,5 +326,95 @@ struct ForcedAtOnce;
 impl Rules for ForcedAtOnce {
     fn forced_until(&self, _: Time, now: Time) -> Time {
         now
+    }
+}
+
+#[derive(Debug)]
+struct ValidByAlarm;
+
+impl Rules for ValidByAlarm {
+    fn looks_at_clock(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct CertainTooLong;
+
+impl Rules for CertainTooLong {
+    fn certain_for(&self, lease: Lease, _: Duration) -> Duration {
+        lease.ttl
+    }
+}
+
+#[derive(Debug)]
+struct HeardWhenAsked;
+
+impl Rules for HeardWhenAsked {
+    fn heard_at(&self, asked: Time, _: Time) -> Time {
+        asked
+    }
+}
+
+#[derive(Debug)]
+struct ReportedWhileRunning;
+
+impl Rules for ReportedWhileRunning {
+    fn stops_before_reporting(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct OldTable;
+
+impl Rules for OldTable {
+    fn is_table_for(&self, of: Epoch, present: Epoch) -> bool {
+        of <= present
+    }
+}
+
+#[derive(Debug)]
+struct CutOffUnasked;
+
+impl Rules for CutOffUnasked {
+    fn asks_cut_off_to_leave(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct CutOffRemoved;
+
+impl Rules for CutOffRemoved {
+    fn lets_cut_off_leave(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct LeftUndrained;
+
+impl Rules for LeftUndrained {
+    fn waits_until_drained(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct FenceWithoutEpoch;
+
+impl Rules for FenceWithoutEpoch {
+    fn epoch_of_fences(&self, _: Epoch) -> Epoch {
+        Epoch::FIRST
+    }
+}
+
+#[derive(Debug)]
+struct HeldForgotten;
+
+impl Rules for HeldForgotten {
+    fn remembers_held_names(&self) -> bool {
+        false
     }
 }

@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::time::Time;
+use crate::view::Epoch;
 
 /// How long a member that was heard of may act, and when another one may be excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,6 +60,25 @@ pub(crate) trait Rules: fmt::Debug + Sync {
         now >= received + lease.ttl
     }
 
+    /// From when on a beat counts for others that an answer shows which was asked for at `asked` and
+    /// received at `received`.
+    ///
+    /// The beat may have been sent at any time before the answer, also after it was asked for.
+    fn heard_at(&self, _asked: Time, received: Time) -> Time {
+        received
+    }
+
+    /// Whether the clock is looked at before a grant leaves. An alarm does not do: a member that was paused
+    /// may come to its alarm later than to what has come meanwhile.
+    fn looks_at_clock(&self) -> bool {
+        true
+    }
+
+    /// For how long a client may trust what a member tells it that is valid for `left`.
+    fn certain_for(&self, lease: Lease, left: Duration) -> Duration {
+        lease.seen_from_elsewhere(left)
+    }
+
     /// Whether an exclusion fails if the excluded member has beaten meanwhile.
     fn guards_exclusion(&self) -> bool {
         true
@@ -67,6 +87,44 @@ pub(crate) trait Rules: fmt::Debug + Sync {
     /// Whether a beat fails if the member has been excluded meanwhile.
     fn guards_beats(&self) -> bool {
         true
+    }
+
+    /// Whether algorithms stop here before it is reported what is held.
+    fn stops_before_reporting(&self) -> bool {
+        true
+    }
+
+    /// Whether names that somebody is inside of are reported, whatever the view is for.
+    fn remembers_held_names(&self) -> bool {
+        true
+    }
+
+    /// Whether the table of the view `of` is one for the view `present`.
+    ///
+    /// Of an earlier one it is not, even if everybody of then is still there: somebody may have been let in
+    /// since.
+    fn is_table_for(&self, of: Epoch, present: Epoch) -> bool {
+        of == present
+    }
+
+    /// Whether members that do not reach all of the others are asked to leave.
+    fn asks_cut_off_to_leave(&self) -> bool {
+        true
+    }
+
+    /// Whether members that are asked to leave do so by themselves. Until then they may believe to be valid.
+    fn lets_cut_off_leave(&self) -> bool {
+        true
+    }
+
+    /// Whether a member that leaves waits until nobody can believe to be inside there.
+    fn waits_until_drained(&self) -> bool {
+        true
+    }
+
+    /// The epoch that is a part of fences of the view `of`.
+    fn epoch_of_fences(&self, of: Epoch) -> Epoch {
+        of
     }
 
     /// Whether a table may be made of so many reports of a view with so many members.

@@ -66,6 +66,15 @@ impl Group {
         group
     }
 
+    /// The same, in which every member breaks a rule.
+    fn broken(members: usize, mutant: &str) -> Self {
+        let mut group = Group::of(members);
+        for site in &mut group.sites {
+            site.membership.mutate(mutant);
+        }
+        group
+    }
+
     fn start(&mut self, name: &str) -> usize {
         let incarnation = 1000 * (self.sites.len() as u64 + 1);
         self.sites.push(Site {
@@ -169,6 +178,7 @@ impl Group {
                 });
             }
             Directive::Left => self.sites[at].is_running = false,
+            Directive::Anomaly(what) => panic!("{what}"),
         }
     }
 
@@ -520,4 +530,58 @@ fn a_member_that_is_lost_while_the_registry_is_away_makes_nobody_else_leave() {
     assert_eq!(group.members(1), ["b", "c"]);
     assert_eq!([group.sites[1].membership.run(), group.sites[2].membership.run()], runs);
     assert!(group.is_active(1) && group.is_active(2));
+}
+
+#[test]
+fn a_table_of_an_earlier_view_is_for_nobody() {
+    let begins = |mut group: Group| {
+        // Nothing passes between a and b, who have not noticed yet: the third view never begins at b.
+        group.cuts.push((0, 1));
+        group.input(0, |membership, now, out| membership.renew(Cause::Forgetting, now, out));
+        group.start("c");
+        group.pass(MILLISECOND);
+        assert_eq!(group.sites[1].membership.record().unwrap().epoch, Epoch(4));
+        assert!(!group.is_active(1));
+        let (from, epoch) = (group.sites[0].membership.run(), Epoch(3));
+        let late = ViewMessage::Table { epoch, part: Vec::new(), is_last: true };
+        group.input(1, |membership, now, out| membership.hear(&from, late, now, out));
+        group.is_active(1)
+    };
+    assert!(!begins(Group::of(2)));
+    assert!(begins(Group::broken(2, "old-table")), "somebody may be inside by now");
+}
+
+#[test]
+fn a_beat_counts_from_when_it_was_received_and_not_from_when_it_was_asked_for() {
+    let excluded_after = |mut group: Group| {
+        // What a asks is answered late, with a beat of b that was written meanwhile.
+        let asked = group.now;
+        let mut out = Vec::new();
+        let gap = Word::Gap { from: group.store.revision() };
+        group.sites[0].membership.hear_word(&gap, asked, &mut out);
+        let number = out.iter().find_map(|directive| match directive {
+            Directive::Ask(number, _) => Some(*number),
+            _ => None,
+        });
+        group.now = asked + Duration::from_millis(1500);
+        let (b, number) = (group.sites[1].membership.run(), number.unwrap());
+        let beat = Beat { incarnation: b.incarnation, number: 99, unreached: Vec::new() };
+        group.store.apply(&Txn::default().put(beat_key("b"), record::encode(&beat)));
+        let answer = group.store.apply(&Txn::read());
+        let received = group.now;
+        group.sites[1].is_running = false;
+        group.input(0, |membership, now, out| {
+            membership.answered(number, Ok(answer), now, out);
+        });
+        while group.epoch(0) == 2 {
+            assert!(group.now < received + Duration::from_secs(20));
+            group.pass(MILLISECOND);
+        }
+        group.now.since(received)
+    };
+    let ttl = Lease::USUAL.ttl;
+    assert!((ttl..ttl + 2 * MILLISECOND).contains(&excluded_after(Group::of(2))));
+    // The beat may have been sent directly before the answer: its member is valid until the margin.
+    let early = excluded_after(Group::broken(2, "heard-when-asked"));
+    assert!(early < Lease::USUAL.validity(), "{early:?}");
 }

@@ -115,7 +115,9 @@ impl Service {
             Question::Timed(which, operation) => {
                 return self.operate_for(member, number, &which, operation, host, out);
             }
-            Question::Remember(copy) => Some(self.remember(member, *copy, host)),
+            Question::Remember(copy) => {
+                copy.is_possible(&self.view).then(|| self.remember(member, *copy, host))
+            }
             Question::Forget(id) => Some(self.forget_copy(id)),
             question => self.reply(question, host),
         };

@@ -90,7 +90,8 @@ impl Service {
     pub fn certain(&self, now: Time) -> Duration {
         match self.membership() {
             Some(membership) if !self.prolongs_nothing() => {
-                membership.lease().seen_from_elsewhere(membership.valid_until().since(now))
+                let left = membership.valid_until().since(now);
+                membership.rules().certain_for(membership.lease(), left)
             }
             Some(_) => Duration::ZERO,
             None => Duration::MAX,
@@ -280,10 +281,16 @@ impl Service {
             Directive::Send(run, message) => out.push(Output::View(run, message)),
             Directive::Freeze(_) => {
                 let mut held: Vec<HeldLock> = Vec::new();
+                let rules = self.membership().map_or(&Sound as &dyn Rules, Membership::rules);
                 host.step_all(&mut |shard, _| {
-                    shard.freeze();
+                    if rules.stops_before_reporting() {
+                        shard.freeze();
+                    }
                     held.extend(shard.held_as(&|request| self.durable_id(request)));
                 });
+                if !rules.remembers_held_names() {
+                    held.clear();
+                }
                 let now = host.now();
                 let orphans = self.orphans(now);
                 if let Some(views) = &mut self.views {
@@ -301,6 +308,7 @@ impl Service {
                 self.leave_timed_unanswered(out);
                 out.push(Output::Left);
             }
+            Directive::Anomaly(what) => out.push(Output::Anomaly(what)),
         }
     }
 
@@ -581,7 +589,8 @@ impl Service {
             }
             return self.go_on_departing(host, out);
         }
-        if inside && now < departure.over_at {
+        let waits = views.membership.rules().waits_until_drained();
+        if inside && waits && now < departure.over_at {
             let next = if departure.is_told { departure.over_at } else { departure.drained_at };
             // Callers that wait for their tickets themselves leave without a word to the service.
             let after = next.since(now).min(LOOK);

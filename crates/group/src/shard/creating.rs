@@ -144,7 +144,8 @@ impl Shard {
         let seats = |_| Refusal::Seats { name: key.name.to_string(), permits };
         let kind = kind_of(&spec).map_err(seats)?;
         let sets = self.view.knows_sets(namespace, permits);
-        let rules = Rules { epoch: self.view.epoch, turns: self.turns, sets };
+        let epoch = self.rules.epoch_of_fences(self.view.epoch);
+        let rules = Rules { epoch, turns: self.turns, sets };
         let listens = self.view.listens(namespace, permits);
         self.families.push(Family { namespace, permits, seating, root, rules, listens, kind });
         Ok(self.families.len() - 1)

@@ -195,6 +195,9 @@ impl Simulation<'_> {
         for row in &mut self.links.cut {
             row.fill(false);
         }
+        if self.setup.lasting_cut && self.sites.len() > 1 {
+            (self.links.cut[0][1], self.links.cut[1][0]) = (true, true);
+        }
         self.registry.stalled_until = now;
         for client in &mut self.clients {
             client.is_cut = false;

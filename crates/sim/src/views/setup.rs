@@ -70,6 +70,9 @@ pub struct Setup {
     pub deaf: bool,
     /// Where the one that makes the table is struck, instead of the faults that a seed draws.
     pub strike: Option<Strike>,
+    /// Whether the first two members do not reach each other when everything else has healed, although both
+    /// reach the others and the registry.
+    pub lasting_cut: bool,
     /// A rule of views that is broken, to see it caught.
     pub mutant: Option<&'static str>,
 }
@@ -96,6 +99,7 @@ impl Setup {
             forces: 0,
             deaf: false,
             strike: None,
+            lasting_cut: false,
             mutant: None,
         }
     }

@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_millis(20);
 const MOST_IDLE: usize = 500;
 
 /// One machine: its member, and what its driver keeps.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(in crate::service) struct Site {
     pub(in crate::service) member: Option<WholeMember>,
     now: Time,
@@ -114,6 +114,8 @@ pub(in crate::service) struct Group {
     last_incarnation: u64,
     pages: Vec<crate::Page>,
     transactions: usize,
+    /// Every message, and the member that hears it as it was before, if somebody wants to know.
+    pub(in crate::service) heard: Option<Vec<(Site, Run, Vec<u8>)>>,
 }
 
 fn name(site: usize) -> String {
@@ -151,6 +153,7 @@ impl Group {
             last_incarnation: 0,
             pages: Vec::new(),
             transactions: 0,
+            heard: None,
         };
         (0..count).for_each(|site| group.start(site));
         group.pass(Duration::from_secs(1));
@@ -196,6 +199,9 @@ impl Group {
                     }
                 }
                 Event::Hear(site, run, bytes) => {
+                    if let Some(heard) = &mut self.heard {
+                        heard.push((self.sites[site].clone(), run.clone(), bytes.clone()));
+                    }
                     let message = postcard::from_bytes(&bytes).unwrap();
                     self.step(site, Input::Hear(run, message));
                 }

@@ -444,3 +444,73 @@ fn names_that_are_used_once_are_forgotten_and_fences_go_on_growing() {
     assert!(times.windows(2).all(|pair| pair[1].since(pair[0]) >= Lease::USUAL.ttl));
     assert!(!group.is_free(1, "kept") && group.anomalies.is_empty());
 }
+
+/// Opens a session at a member.
+fn open(group: &mut Group, site: usize) -> Owner {
+    group.input(site, Input::Open(Who::default(), None));
+    Owner(group.sites[site].member.as_ref().unwrap().last_session().unwrap().number)
+}
+
+/// A session asks for a lock.
+fn request(group: &mut Group, site: usize, owner: Owner, number: u32, lock: &str) {
+    let names = vec![lock.to_string()];
+    let asked = Acquire { names, permits: 1, wait: Wait::Forever };
+    group.input(site, Input::Request(owner, number, asked));
+}
+
+fn grants(group: &Group) -> usize {
+    let is_grant = |notice: &Notice| matches!(notice, Notice::Granted { .. });
+    group.notices.iter().filter(|(_, _, notice)| is_grant(notice)).count()
+}
+
+#[test]
+fn a_member_that_comes_late_to_its_alarm_lets_nobody_in_before_it() {
+    for (mutant, is_let_in) in [(None, false), (Some("valid-by-alarm"), true)] {
+        let mut group = Group::with(1, "naimi-trehel", mutant);
+        let [first, second] = [open(&mut group, 0), open(&mut group, 0)];
+        request(&mut group, 0, first, 1, "x");
+        request(&mut group, 0, second, 1, "x");
+        assert_eq!(grants(&group), 1);
+        // It sleeps for longer than its lease. What has come meanwhile comes before the alarm does.
+        group.now = group.now + 2 * Lease::USUAL.ttl;
+        group.input(0, Input::Release(first, 1));
+        let fences = group.notices.iter().filter_map(|(_, _, notice)| match notice {
+            Notice::Granted { fences, .. } => {
+                Some(crate::unpack_fence(catraca_core::Fence(fences[0])))
+            }
+            _ => None,
+        });
+        let epochs: Vec<u32> = fences.map(|(epoch, ..)| epoch.0).collect();
+        // Sooner or later it is let in, but only when there is another view.
+        assert_eq!(epochs.len() == 2 && epochs[0] == epochs[1], is_let_in, "{mutant:?} {epochs:?}");
+    }
+}
+
+#[test]
+fn lock_traffic_sends_nothing_to_the_registry() {
+    let mut group = Group::of(3, "naimi-trehel");
+    let owners: Vec<Owner> = (0..3).map(|site| open(&mut group, site)).collect();
+    let mut transactions_in = |rounds: u32, is_used: bool| {
+        let (before, granted) = (group.transactions, grants(&group));
+        for round in 0..rounds {
+            for (site, &owner) in owners.iter().enumerate().filter(|_| is_used) {
+                // One that goes from member to member, and one that is new.
+                request(&mut group, site, owner, 2 * round, "x");
+                request(&mut group, site, owner, 2 * round + 1, &format!("new/{site}/{round}"));
+            }
+            group.pass(STEP);
+            for (site, &owner) in owners.iter().enumerate().filter(|_| is_used) {
+                group.input(site, Input::Release(owner, 2 * round));
+                group.input(site, Input::Release(owner, 2 * round + 1));
+            }
+            group.pass(STEP);
+        }
+        (group.transactions - before, grants(&group) - granted)
+    };
+    // Less than so many new names, so that no view is made to forget them.
+    let rounds = MOST_IDLE as u32 / 4;
+    let (beats, _) = transactions_in(rounds, false);
+    let (with_traffic, granted) = transactions_in(rounds, true);
+    assert!(granted as u32 >= 4 * rounds, "{granted} grants");
+    assert!(beats >= 6 && with_traffic <= beats + 3, "{with_traffic} transactions, {beats} idle");
+}
