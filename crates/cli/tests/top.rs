@@ -102,28 +102,6 @@ fn locks_are_watched_inspected_filtered_and_the_terminal_is_given_back() {
 }
 
 #[test]
-fn the_screen_of_the_manual_has_the_heads_and_the_keys_of_the_program() {
-    let Some(terminal) = Terminal::open() else { return };
-    let service = Service::start(1, &[]);
-    let holder = service.lock(0, "--label ana deploy", "echo begun; read x || sleep 1000");
-    holder.says("begun");
-    terminal.start(&service.addresses[0]);
-    terminal.shows("ana");
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let screen: Vec<String> = terminal.screen().lines().map(words).collect();
-    let manual = include_str!("../../../docs/PACKAGES.md");
-    let shown = manual.split("$ catraca top\n").nth(1).unwrap().split("```").next().unwrap();
-    let is_fixed = |line: &&str| ["member ", "lock ", "? "].iter().any(|own| line.starts_with(own));
-    let fixed: Vec<String> = shown.lines().filter(is_fixed).map(words).collect();
-    assert_eq!(fixed.len(), 3, "{shown}");
-    for line in fixed {
-        assert!(screen.contains(&line), "'{line}' is not on the screen:\n{}", screen.join("\n"));
-    }
-    holder.signal("TERM");
-    holder.ends();
-}
-
-#[test]
 fn a_lock_is_released_by_force_when_that_is_meant() {
     let Some(terminal) = Terminal::open() else { return };
     let service = Service::start(2, &[]);
@@ -246,4 +224,26 @@ fn without_a_terminal_or_a_node_it_does_not_begin() {
 fn say(what: &str) {
     // If nobody listens, nobody has to know.
     writeln!(std::io::stderr(), "{what}").ok();
+}
+
+#[test]
+fn the_screen_of_the_manual_has_the_heads_and_the_keys_of_the_program() {
+    let Some(terminal) = Terminal::open() else { return };
+    let service = Service::start(1, &[]);
+    let holder = service.lock(0, "--label ana deploy", "echo begun; read x || sleep 1000");
+    holder.says("begun");
+    terminal.start(&service.addresses[0]);
+    terminal.shows("ana");
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let screen: Vec<String> = terminal.screen().lines().map(words).collect();
+    let manual = include_str!("../../../docs/PACKAGES.md");
+    let shown = manual.split("$ catraca top\n").nth(1).unwrap().split("```").next().unwrap();
+    let is_fixed = |line: &&str| ["member ", "lock ", "? "].iter().any(|own| line.starts_with(own));
+    let fixed: Vec<String> = shown.lines().filter(is_fixed).map(words).collect();
+    assert_eq!(fixed.len(), 3, "{shown}");
+    for line in fixed {
+        assert!(screen.contains(&line), "'{line}' is not on the screen:\n{}", screen.join("\n"));
+    }
+    holder.signal("TERM");
+    holder.ends();
 }

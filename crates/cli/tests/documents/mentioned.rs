@@ -1,6 +1,6 @@
-//! Commands that documents mention within a sentence or a table: they are there, with these flags.
+//! Commands and flags that documents mention within a sentence or a table: the program has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use super::document::repository;
@@ -9,7 +9,7 @@ use super::followed::documents;
 #[test]
 fn every_command_that_a_document_mentions_is_there_with_its_flags() {
     let mut mentioned: BTreeMap<String, String> = BTreeMap::new();
-    for document in documents() {
+    for document in of_today() {
         let text = std::fs::read_to_string(repository().join(&document)).unwrap();
         for command in commands(&text) {
             mentioned.entry(command).or_insert_with(|| document.clone());
@@ -25,8 +25,43 @@ fn every_command_that_a_document_mentions_is_there_with_its_flags() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What stands between backquotes and begins with the name of the program, outside of blocks.
+/// The documents that tell how things are, and not how they were.
+fn of_today() -> impl Iterator<Item = String> {
+    documents().into_iter().filter(|document| document != "CHANGELOG.md")
+}
+
+/// Flags of other programs: of cargo, cargo xtask, git and etcd.
+const OF_OTHERS: [&str; 5] =
+    ["--auto-compaction-retention", "--binary", "--break", "--no-verify", "--trial"];
+
+#[test]
+fn every_flag_that_a_document_mentions_alone_is_one_of_some_command() {
+    let mut helps = Helps::default();
+    helps.read_all("");
+    let help: Vec<String> = helps.0.into_values().flatten().collect();
+    let help = help.join("\n");
+    let known: BTreeSet<&str> = help.split([' ', '\n', '[', ']', '=', ',', '|']).collect();
+    let mut unknown = Vec::new();
+    for document in of_today() {
+        let text = std::fs::read_to_string(repository().join(&document)).unwrap();
+        for span in spans(&text).into_iter().filter(|span| span.starts_with("--") && span != "--") {
+            let flag = span.split([' ', '=', ',']).next().unwrap_or("");
+            if !known.contains(flag) && !OF_OTHERS.contains(&flag) {
+                unknown.push(format!("{document}: {span}"));
+            }
+        }
+    }
+    assert!(known.len() > 200, "{help}");
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+/// Mentioned commands of the program.
 fn commands(text: &str) -> Vec<String> {
+    spans(text).into_iter().filter(|span| span.starts_with("catraca ")).collect()
+}
+
+/// What stands between backquotes, outside of blocks.
+fn spans(text: &str) -> Vec<String> {
     let mut prose = String::new();
     for (at, part) in text.split("```").enumerate() {
         prose.push_str(if at % 2 == 0 { part } else { "\n\n" });
@@ -40,7 +75,7 @@ fn commands(text: &str) -> Vec<String> {
         let spans = paragraph.split('`').skip(1).step_by(2);
         spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     });
-    spans.filter(|span| span.starts_with("catraca ")).collect()
+    spans.collect()
 }
 
 /// The help of each command, once it was looked at; nothing if there is no such command.
@@ -76,6 +111,17 @@ impl Helps {
             }
         }
         Ok(())
+    }
+
+    /// Reads the help of this command and of all below it.
+    fn read_all(&mut self, path: &str) {
+        let help = self.of(path).unwrap_or_default();
+        let Some((_, list)) = help.split_once("\nCommands:\n") else { return };
+        let lines = list.lines().take_while(|line| !line.is_empty());
+        let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        for name in names.filter(|name| !name.is_empty() && *name != "help") {
+            self.read_all(&format!("{path} {name}"));
+        }
     }
 
     fn of(&mut self, path: &str) -> Option<String> {
