@@ -16,6 +16,7 @@ const PACKAGES: &[&str] = &[
     "curl",
     "etcd-client",
     "etcd-server",
+    "faketime",
     "fonts-dejavu-core",
     "git-lfs",
     "groff",
