@@ -3,13 +3,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use catraca_client::protocol::ForcedHold;
-use catraca_client::{ClientError, Connection, DEFAULT_ADDRESS, Line, Query, Refusal, Selection};
+use catraca_client::{ClientError, Connection, Line, Query, Refusal, Selection};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::{administrator, block_on};
-use crate::value::at_node;
 
 /// Ends whatever holds a lock, at whichever member: a hold of a session, a timed or a durable one.
 ///
@@ -24,9 +24,8 @@ pub(crate) struct Arguments {
     /// Do not ask whether that is meant.
     #[arg(long, short)]
     yes: bool,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -48,7 +47,7 @@ const MOST_SHOWN: u32 = 1000;
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let mut connection = Connection::open_any(&self.node).await?;
+            let mut connection = Connection::open_any(self.nodes.nodes()?).await?;
             let fences = if self.yes { Vec::new() } else { self.confirm(&mut connection).await? };
             let forced = connection.force_release(&self.name, &fences, &administrator()).await;
             match forced {
