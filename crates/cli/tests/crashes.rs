@@ -211,6 +211,7 @@ fn a_member_without_the_majority_stops_to_grant_says_who_is_missing_and_recovers
     let refused = service.lock(0, "-n x", "true").ends();
     assert_eq!(refused.code, Some(122), "nobody may be let in: {refused:?}");
     service.nodes[1] = service.node(1, &flags);
+    service.nodes[1].says("listens at");
     let next = service.lock(1, "x", "echo $CATRACA_FENCE").ends();
     assert_eq!(next.code, Some(0), "{next:?}");
     assert!(next.stdout.trim().parse::<u64>().unwrap() > fence, "{next:?}");
