@@ -35,6 +35,7 @@ Exit codes:
     2  wrong input
   122  a node answers, but cannot serve now
   125  no node answers
+  130  interrupted
 
 Example:
   catraca force-release deploy/web";
@@ -83,13 +84,23 @@ impl Arguments {
         write!(out, "Release it by force? [y/N] ")?;
         out.flush()?;
         drop(out);
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).map_err(Failure::from)?;
-        match answer.trim() {
+        match answer().await?.trim() {
             "y" | "Y" | "yes" => Ok(holders.iter().filter_map(|line| line.fence).collect()),
             _ => Err(Failure::Own(NOT_HELD, Some("nothing was released".to_string()))),
         }
     }
+}
+
+/// What is typed. It is read by a thread of its own, which does not keep the process from ending.
+async fn answer() -> Result<String, Failure> {
+    let (typed, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        // Nobody waits for it any more if the process is about to end.
+        typed.send(read.map(|_| line)).ok();
+    });
+    answer.await.unwrap_or_else(|_| Ok(String::new())).map_err(Failure::from)
 }
 
 fn tell(forced: &[ForcedHold]) -> Outcome {

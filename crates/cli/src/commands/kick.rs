@@ -30,6 +30,7 @@ Exit codes:
     2  wrong input
   122  a node answers, but it is not done
   125  no node answers
+  130  interrupted
 
 Example:
   catraca kick b";
