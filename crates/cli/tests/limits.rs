@@ -264,7 +264,7 @@ const ONCE_ENDLESS: &[(i32, &str)] = &[
     ),
     (4, "compare --nodes 4 --rate 1e6 --entries 100"),
     (2, "compare --nodes 4294967295"),
-    (0, "compare --algorithms naimi-trehel --nodes 1000000 --load low --entries 20000"),
+    (0, "compare --algorithms naimi-trehel --nodes 1000000 --load low --entries 20000 --seeds 1"),
     (4, "check raymond --nodes 1000000 --states 10"),
 ];
 
