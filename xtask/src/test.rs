@@ -18,6 +18,7 @@ const PACKAGES: &[&str] = &[
     "curl",
     "etcd-client",
     "etcd-server",
+    "faketime",
     "fonts-dejavu-core",
     "git-lfs",
     "groff",

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use crate::output;
 
 /// How long a computation may take to notice that it is to end.
@@ -15,16 +17,20 @@ const GRACE: Duration = Duration::from_millis(700);
 
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(false)));
 
+/// Wakes whoever waits for somebody to ask us to end.
+static WOKEN: Notify = Notify::const_new();
+
 /// Sets the flag on the first signal; a second one ends the process at once.
 ///
-/// A process that only `computes` is ended after [`GRACE`] in any case. So a step that takes long, or
+/// A process that does not end `in_order` is ended after [`GRACE`] in any case. So a step that takes long, or
 /// an output that nobody reads, need not look at the flag.
-pub(crate) fn install(computes: bool) {
+pub(crate) fn install(in_order: bool) {
     let handler = move || {
         if STOP.swap(true, Ordering::Relaxed) {
             end();
         }
-        if computes {
+        WOKEN.notify_waiters();
+        if !in_order {
             thread::spawn(|| {
                 thread::sleep(GRACE);
                 end();
@@ -60,4 +66,13 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
 /// Whether somebody has asked us to end.
 pub(crate) fn requested() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+/// Waits until somebody has asked us to end.
+pub(crate) async fn asked() {
+    // It hears of what happens from here on; what has happened is in the flag.
+    let woken = WOKEN.notified();
+    if !requested() {
+        woken.await;
+    }
 }

@@ -88,25 +88,29 @@ enum Command {
 }
 
 impl Command {
-    /// Whether it has nothing to put in order at its end but its files: no other process, no
-    /// connection.
-    fn computes(&self) -> bool {
+    /// Whether it takes signals itself: a daemon to stop, a lock to pass them on.
+    fn takes_signals(&self) -> bool {
         matches!(
             self,
-            Command::Compare(_)
-                | Command::Sim(_)
-                | Command::Swarm(_)
-                | Command::Check(_)
-                | Command::Replay(_)
-                | Command::Experiment(_)
-                | Command::Graph(_)
-                | Command::Algorithms(_)
-                | Command::NewAlgorithm(_)
-                | Command::Config(_)
-                // A connection that ends is all that its server has to know.
-                | Command::Git(_)
-                | Command::Completions(_)
-                | Command::Man(_)
+            Command::Node(_)
+                | Command::Lock(_)
+                | Command::Top(_)
+                | Command::Guardian(_)
+                | Command::Lab(_)
+        )
+    }
+
+    /// Whether it has something to put in order at its end beside its files: other processes, or what it
+    /// still has to tell. All others may be ended at any moment: that a connection ends is all that its
+    /// server has to know.
+    fn ends_in_order(&self) -> bool {
+        matches!(
+            self,
+            Command::Demo(_)
+                | Command::Bench(_)
+                | Command::BenchPeer(_)
+                | Command::Classroom(_)
+                | Command::Coordinator(_)
         )
     }
 }
@@ -121,16 +125,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         Err(error) => return failure::of_usage(&error),
     };
-    // The others take signals themselves: a daemon to stop, a lock to pass them on.
-    if !matches!(
-        command,
-        Command::Node(_)
-            | Command::Lock(_)
-            | Command::Top(_)
-            | Command::Guardian(_)
-            | Command::Lab(_)
-    ) {
-        interrupt::install(command.computes());
+    if !command.takes_signals() {
+        interrupt::install(command.ends_in_order());
     }
     if matches!(command, Command::Locks(_)) {
         output::end_when_unread();

@@ -4,19 +4,29 @@ use std::io;
 
 use catraca_client::{Class, ClientError, Refusal};
 
-use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::reason;
+use crate::{Outcome, interrupt};
 
 /// A node answers, but cannot do what it was asked for.
 pub(crate) const UNSERVED: u8 = 122;
 /// No node answers.
 pub(crate) const NO_NODE: u8 = 125;
 
-/// Runs what talks to a node.
+/// Runs what talks to a node, until it is done or somebody asks us to end.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| of_system(&error))?.block_on(work)
+    let runtime = runtime.map_err(|error| of_system(&error))?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = interrupt::asked() => Err(Failure::Interrupted),
+        }
+    });
+    // A thread of its own may still look up a name: nobody waits for that any more.
+    runtime.shutdown_background();
+    done
 }
 
 /// Who says so, for those who read what was done: the user of this machine, as far as it can be told.

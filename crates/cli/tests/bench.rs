@@ -4,6 +4,14 @@
 mod support;
 
 use support::Folder;
+use support::service::{Process, wait_until};
+
+/// The processes that were told of a file or a folder at `place`.
+fn told_of(place: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().map_while(Result::ok);
+    let lines = processes.filter_map(|it| std::fs::read_to_string(it.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(place)).count()
+}
 
 #[test]
 fn a_build_beside_itself_has_a_ratio_for_every_row() {
@@ -69,5 +77,41 @@ fn what_is_no_build_of_catraca_is_wrong_input() {
         let said = ran.stderr.lines().next_back().unwrap();
         assert!(said.contains("--beside") && said.contains(why), "{path}: {said}");
         assert!(said.contains("another build of catraca"), "{path}: {said}");
+    }
+}
+
+/// How many threads a process has.
+fn threads(status: &str) -> u32 {
+    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn an_interrupted_benchmark_ends_with_all_its_processes_and_its_files() {
+    for (kind, signal) in [("--changes", "INT"), ("--changes", "TERM"), ("", "TERM")] {
+        let folder = Folder::new();
+        std::fs::create_dir(folder.path("files")).unwrap();
+        // No figure is measured for longer: it would not end by itself in time.
+        let words = ["bench", "--seconds", "600", kind];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let mut command = folder.command(&words);
+        command.env("TMPDIR", folder.path("files"));
+        let mut bench = Process::start(command);
+        let place = folder.path("files").display().to_string();
+        wait_until("it measures", || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", bench.id())).unwrap();
+            assert!(!bench.has_ended(), "{}", bench.stderr());
+            match kind {
+                // Its threads are there: the first figure is measured in its own process.
+                "" => threads(&status) >= 3,
+                _ => told_of(&place) > 0,
+            }
+        });
+        bench.signal(signal);
+        let ran = bench.ends();
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        ran.complained(&["catraca: interrupted"]);
+        wait_until("its processes have ended", || told_of(&place) == 0);
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "it left files");
     }
 }

@@ -163,3 +163,90 @@ fn a_node_that_is_told_to_stop_gives_the_time_that_it_was_told_and_a_second_sign
         assert_eq!(node.ends().code, Some(0));
     }
 }
+
+#[test]
+fn a_group_of_five_goes_on_when_two_are_killed_at_once_and_they_come_back_by_themselves() {
+    // Long enough for five nodes on a busy machine.
+    let flags = ["--lease", "5s"];
+    let mut service = Service::start(5, &flags);
+    let leader = leader(&service);
+    let victims = [leader, (leader + 2) % 5];
+    let others: Vec<usize> = (0..5).filter(|member| !victims.contains(member)).collect();
+    let holder = hold(&service, others[0]);
+    for victim in victims {
+        service.nodes[victim].signal("KILL");
+    }
+    all_are_served(&service, &others, "without-two");
+    assert!(is_running(&holder.work), "whoever holds at another member goes on");
+    for victim in victims {
+        wait_until("it is gone", || service.nodes[victim].has_ended());
+        service.nodes[victim] = service.node(victim, &flags);
+    }
+    service.is_whole();
+    all_are_served(&service, &[0, 1, 2, 3, 4], "again");
+    assert!(is_running(&holder.work));
+    holder.process.signal("TERM");
+    holder.process.ends();
+}
+
+#[test]
+fn a_member_without_the_majority_stops_to_grant_says_who_is_missing_and_recovers_by_itself() {
+    let flags = ["--lease", "3s"];
+    let mut service = Service::start(3, &flags);
+    let holder = hold(&service, 0);
+    for victim in [1, 2] {
+        service.nodes[victim].signal("KILL");
+        wait_until("it is gone", || service.nodes[victim].has_ended());
+    }
+    let status = |service: &Service, member| service.client(member, &["status"], &[]).ends();
+    wait_until("its lease is over, and it says who is missing", || {
+        let told = status(&service, 0);
+        let missing = told.stdout.split("not reached: ").nth(1).and_then(|it| it.lines().next());
+        told.code == Some(4) && missing.is_some_and(|it| it.contains('b') && it.contains('c'))
+    });
+    let (work, fence) = (holder.work.clone(), holder.fence);
+    let ran = holder.process.ends();
+    assert_eq!(ran.code, Some(123), "its lock is lost: {ran:?}");
+    assert!(!is_running(&work));
+    let refused = service.lock(0, "-n x", "true").ends();
+    assert_eq!(refused.code, Some(122), "nobody may be let in: {refused:?}");
+    service.nodes[1] = service.node(1, &flags);
+    service.nodes[1].says("listens at");
+    let next = service.lock(1, "x", "echo $CATRACA_FENCE").ends();
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert!(next.stdout.trim().parse::<u64>().unwrap() > fence, "{next:?}");
+    all_are_served(&service, &[0, 1], "two");
+    wait_until("only one is missing", || status(&service, 0).code == Some(3));
+    service.nodes[2] = service.node(2, &flags);
+    service.is_whole();
+    all_are_served(&service, &[0, 1, 2], "three");
+}
+
+#[test]
+fn durable_holds_survive_that_all_members_are_killed_at_once() {
+    for members in [1, 3] {
+        let mut service = Service::start(members, SHORT);
+        let members = usize::from(members);
+        let last = members - 1;
+        let take = ["--durable", "--owner", "ana", "--request", "7", "kept", "kept-too"];
+        let had = service.client(last, &["lock"], &take).ends().quietly(0).stdout;
+        service.nodes.iter().for_each(|node| node.signal("KILL"));
+        for member in 0..members {
+            wait_until("it is gone", || service.nodes[member].has_ended());
+            service.nodes[member] = service.node(member, SHORT);
+        }
+        service.is_whole();
+        for member in 0..members {
+            let taken = service.lock(member, "-n kept", "true").ends();
+            assert_eq!(taken.code, Some(1), "{taken:?}");
+            // Whoever asks again gets what it has: the same hold with the same fences.
+            let again = service.client(member, &["lock"], &take).ends().quietly(0).stdout;
+            assert_eq!(again, had);
+        }
+        let id = had.split_whitespace().next().unwrap();
+        service.client(0, &["unlock", "--owner", "ana", id], &[]).ends().quietly(0);
+        all_are_served(&service, &(0..members).collect::<Vec<_>>(), "after");
+        let free = service.lock(last, "kept", "true").ends();
+        assert_eq!(free.code, Some(0), "{free:?}");
+    }
+}

@@ -234,8 +234,14 @@ fn find(client: &Process, which: Stopped) -> Option<Pid> {
 }
 
 /// One try: stops one of the three processes for longer than the time to live, `wait` after it is there,
-/// and lets somebody else wait for the lock. Returns whether the command was started.
-fn stop_around_the_grant(service: &Service, try_: usize, which: Stopped, wait: Duration) -> bool {
+/// and lets somebody else wait for the lock. Returns whether the command was started, and if not, whether
+/// the lock had been granted: then the window was hit.
+fn stop_around_the_grant(
+    service: &Service,
+    try_: usize,
+    which: Stopped,
+    wait: Duration,
+) -> (bool, bool) {
     let line = format!("echo $$ > t-{try_}; mv t-{try_} pid-{try_}; sleep 0.9");
     let mut client = service.lock(0, &format!("--ttl 0.5 x-{try_}"), &line);
     let mut target = None;
@@ -265,22 +271,27 @@ fn stop_around_the_grant(service: &Service, try_: usize, which: Stopped, wait: D
     stop(Signal::SIGCONT);
     let ran = next.ends();
     assert_eq!(ran.code, Some(0), "try {try_}, {which:?} after {wait:?}: {ran:?}");
-    wait_until("the client ends", || client.has_ended());
-    service.folder.path(&format!("pid-{try_}")).exists()
+    let ran = client.ends();
+    let began = service.folder.path(&format!("pid-{try_}")).exists();
+    // Whoever was never granted the lock has not lost it.
+    (began, !began && ran.code == Some(123))
 }
 
 /// The window between the grant and the start of the command, hit from all sides.
 #[test]
 fn nothing_begins_late_whoever_is_stopped_around_the_grant() {
-    const TRIES: usize = 48;
+    // As many tries as it takes to hit the window, but not for ever.
+    const LEAST: usize = 48;
+    const MOST: usize = 480;
     let service = Service::start(1, &[]);
-    let (next, started) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, started, refused) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 loop {
                     let try_ = next.fetch_add(1, Ordering::Relaxed);
-                    if try_ >= TRIES {
+                    let is_hit = refused.load(Ordering::Relaxed) > 0;
+                    if try_ >= MOST || try_ >= LEAST && is_hit {
                         return;
                     }
                     let which = [Stopped::Client, Stopped::Starter, Stopped::Guardian][try_ % 3];
@@ -288,13 +299,16 @@ fn nothing_begins_late_whoever_is_stopped_around_the_grant() {
                     // a matter of one or two.
                     let spread = if try_ % 6 == 0 { 40_000 } else { 3000 };
                     let wait = Duration::from_micros(try_ as u64 * 7919 % spread);
-                    let began = stop_around_the_grant(&service, try_, which, wait);
+                    let (began, hit) = stop_around_the_grant(&service, try_, which, wait);
                     started.fetch_add(usize::from(began), Ordering::Relaxed);
+                    refused.fetch_add(usize::from(hit), Ordering::Relaxed);
                 }
             });
         }
     });
-    println!("{} of {TRIES} commands were started", started.into_inner());
+    let (started, refused) = (started.into_inner(), refused.into_inner());
+    println!("{started} commands were started, {refused} were not though the lock was granted");
+    assert!(refused > 0, "in {MOST} tries nobody was stopped between the grant and the start");
 }
 
 #[test]

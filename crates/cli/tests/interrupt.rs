@@ -3,9 +3,13 @@
 
 mod support;
 
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
 
-use support::{Folder, Running};
+use support::service::{Service, at_terminal, signal};
+use support::{Folder, GENEROUS, Running};
 
 /// Interrupts a run that would take hours and has `output` among its arguments.
 #[track_caller]
@@ -99,4 +103,122 @@ fn two_signals_at_once_leave_neither_files_nor_their_folder() {
     running.wait_until("it ends", |child| child.try_wait().unwrap().is_some());
     assert_eq!(running.ran().code, Some(130));
     assert_eq!(folder.names(), ["long.toml"]);
+}
+
+/// Somebody who takes connections, and says nothing.
+struct Silent {
+    address: String,
+    taken: Receiver<TcpStream>,
+}
+
+impl Silent {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (take, taken) = channel();
+        std::thread::spawn(move || {
+            // It ends with whoever takes them.
+            listener.incoming().map_while(Result::ok).try_for_each(|stream| take.send(stream))
+        });
+        Silent { address, taken }
+    }
+}
+
+/// All that ask a node, or another server, at ADDR; and whether they end as interrupted, or by the signal.
+const ASKING: &[(bool, &[&str])] = &[
+    (false, &["status", "--node", "ADDR"]),
+    (false, &["unlock", "--node", "ADDR", "--owner", "ana", "x"]),
+    (false, &["locks", "--node", "ADDR"]),
+    (false, &["locks", "--node", "ADDR", "--watch"]),
+    (false, &["members", "list", "--node", "ADDR"]),
+    (false, &["members", "add", "b=127.0.0.1:1", "--node", "ADDR"]),
+    (false, &["members", "remove", "b", "--node", "ADDR"]),
+    (false, &["leave", "--node", "ADDR"]),
+    (false, &["kick", "b", "--node", "ADDR"]),
+    (false, &["force-release", "--yes", "x", "--node", "ADDR"]),
+    (false, &["process", "--connect", "ADDR", "--id", "1"]),
+    (false, &["git", "locks", "--url", "http://ADDR/git/art"]),
+    (false, &["git", "lock", "file", "--even-if-stale", "--url", "http://ADDR/git/art"]),
+    (false, &["git", "unlock", "file", "--url", "http://ADDR/git/art"]),
+    (true, &["lock", "--node", "ADDR", "x", "--", "true"]),
+    (true, &["lock", "--node", "ADDR", "--durable", "--owner", "ana", "x"]),
+    (true, &["node", "--join", "ADDR", "--name", "d", "--listen", "127.0.0.1:1"]),
+];
+
+#[test]
+fn whoever_waits_for_a_server_that_says_nothing_ends_at_the_first_signal() {
+    let folder = Folder::new();
+    folder.shell("git init -q . && touch file").quietly(0);
+    for (&(by_signal, words), (name, number)) in
+        ASKING.iter().flat_map(|it| [("-INT", 2), ("-TERM", 15)].map(|signal| (it, signal)))
+    {
+        let silent = Silent::new();
+        let words: Vec<String> =
+            words.iter().map(|word| word.replace("ADDR", &silent.address)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = folder.command(&words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap());
+        let taken = silent.taken.recv_timeout(GENEROUS);
+        let _connection = taken.unwrap_or_else(|_| panic!("{words:?} asks nobody"));
+        running.signal(name);
+        running.wait_until(&format!("{words:?} ends at {name}"), |child| {
+            child.try_wait().unwrap().is_some()
+        });
+        let status = running.0.wait().unwrap();
+        let ran = running.ran();
+        if by_signal {
+            // As shells say it: with this code, or by the signal itself.
+            let signal = status.code().map_or(status.signal(), |code| Some(code - 128));
+            assert_eq!(signal, Some(number), "{words:?}: {ran:?}");
+        } else {
+            assert_eq!(ran.code, Some(130), "{words:?}: {ran:?}");
+            assert!(ran.stderr.ends_with("catraca: interrupted\n"), "{words:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn a_question_at_a_terminal_ends_at_the_first_signal_and_nothing_is_done() {
+    let service = Service::start(1, &[]);
+    let holder = service.lock(0, "x", "echo inside; exec sleep 1000");
+    holder.says("inside");
+    let (catraca, node) = (env!("CARGO_BIN_EXE_catraca"), &service.addresses[0]);
+    let line = format!("echo process $$ .; exec {catraca} force-release --node {node} x");
+    for is_typed in [true, false] {
+        let mut terminal = at_terminal(&service.folder, &line);
+        terminal.says("x is held by");
+        if is_typed {
+            terminal.types("\x03");
+        } else {
+            let said = terminal.stdout();
+            let id = said.split_whitespace().skip_while(|word| *word != "process").nth(1);
+            signal(id.unwrap().parse().unwrap(), "TERM");
+        }
+        let ran = terminal.ends();
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        assert!(ran.stdout.contains("catraca: interrupted"), "{ran:?}");
+    }
+    assert!(service.locks(0).contains("1 holder"));
+    // And an answer is taken as before.
+    let mut terminal = at_terminal(&service.folder, &line);
+    terminal.says("x is held by");
+    terminal.types("y\n");
+    terminal.says("released x");
+    assert_eq!(terminal.ends().code, Some(0));
+    assert_eq!(holder.ends().code, Some(123));
+}
+
+#[test]
+fn an_interrupted_demonstration_tells_what_it_has_shown_though_somebody_is_inside() {
+    let folder = Folder::new();
+    let words = ["demo", "--nodes", "2", "--clients", "2", "--hold", "1000s", "--time", "1000s"];
+    let mut command = folder.command(&words);
+    command.stdin(Stdio::null());
+    let demo = support::service::Process::start(command);
+    demo.says("grants/s");
+    demo.signal("TERM");
+    let ran = demo.ends();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    ran.says(" by 2 clients at 2 nodes");
 }

@@ -1,10 +1,12 @@
 //! Whatever flags and files a command is given, it stays within limits of memory and time, ends with
 //! a documented code, and says what is wrong in a few words.
 //!
-//! Arguments are generated from a table of flags and extreme values by a seeded generator, so every
-//! run of these tests tries the same ones. A command that takes long is sent SIGTERM.
+//! Arguments are generated from the flags that a command's help names and from extreme values, by a seeded
+//! generator, so every run of these tests tries the same ones. A command that takes long is sent SIGTERM.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
+#[path = "limits/help.rs"]
+mod help;
 #[path = "limits/subject.rs"]
 mod subject;
 mod support;
@@ -16,7 +18,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use subject::{CODES, Random, SUBJECTS};
+use help::Flags;
+use subject::{Random, SUBJECTS, Subject};
 use support::{Folder, Running};
 
 /// The address space of a command, in KiB: 4 GiB.
@@ -29,8 +32,9 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const ENDING: Duration = Duration::from_secs(20);
 /// The longest message that is still an error message.
 const LONGEST: usize = 4096;
-/// How many sets of arguments are tried for each command.
-const CASES: u64 = 40;
+/// How many sets of arguments are tried for each command, and for each of its flags.
+const CASES: usize = 6;
+const CASES_OF_A_FLAG: usize = 2;
 
 /// A folder with a file of every kind.
 fn folder() -> Folder {
@@ -58,18 +62,30 @@ const TRACE: &str = concat!(
 
 /// What a command that was kept within limits has left.
 struct Kept {
-    status: ExitStatus,
+    /// Nothing if it did not even end when it was told to.
+    status: Option<ExitStatus>,
     /// Whether it ended only when it was told to.
     was_told: bool,
+    /// Whether it may die of that.
+    may_die: bool,
     stderr: String,
 }
 
-/// Runs a command within limits, and ends it after `patience`.
-fn within_limits(folder: &Folder, arguments: &[&str], patience: Duration) -> Kept {
+/// The number of SIGTERM.
+const TERM: i32 = 15;
+
+/// Runs a command within limits, and ends it after `patience`. If it may not die of a signal, it is sent none
+/// before it is prepared for one.
+fn within_limits(folder: &Folder, arguments: &[&str], patience: Duration, may_die: bool) -> Kept {
     let mut command = Command::new("sh");
     let limits = format!("ulimit -v {MEMORY}; ulimit -t {PROCESSOR}; exec \"$@\"");
     command.args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_catraca")]).args(arguments);
     command.current_dir(folder.path("")).stdin(Stdio::null()).stdout(Stdio::null());
+    // Nothing of whoever tests is read or written, and no node of theirs is asked.
+    for (name, place) in [("HOME", "home"), ("XDG_DATA_HOME", "data-home"), ("TMPDIR", "folder")] {
+        command.env(name, folder.path(place));
+    }
+    command.env_remove("XDG_RUNTIME_DIR").env("CATRACA_NODE", "127.0.0.1:1");
     // A file takes any amount; a pipe that nobody reads would stop the command.
     command.stderr(File::create(folder.path(".said")).unwrap());
     let mut running = Running(command.spawn().unwrap());
@@ -83,17 +99,31 @@ fn within_limits(folder: &Folder, arguments: &[&str], patience: Duration) -> Kep
             }
         }
     };
-    let by_itself = ended(&mut running, patience);
+    let mut by_itself = ended(&mut running, patience);
+    let begin = Instant::now();
+    while by_itself.is_none() && !may_die && !catches_signals(&running) && begin.elapsed() < ENDING
+    {
+        by_itself = ended(&mut running, Duration::from_millis(20));
+    }
     let was_told = by_itself.is_none();
     let status = by_itself.or_else(|| {
         running.signal("-TERM");
         ended(&mut running, ENDING)
     });
-    let status = status.unwrap_or_else(|| panic!("SIGTERM does not end: {}", shown(arguments)));
     let mut stderr = Vec::new();
     let said = File::open(folder.path(".said")).unwrap();
     said.take(1 << 20).read_to_end(&mut stderr).unwrap();
-    Kept { status, was_told, stderr: String::from_utf8_lossy(&stderr).into_owned() }
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    Kept { status, was_told, may_die, stderr }
+}
+
+/// Whether SIGTERM does what the process says, and not what the system does.
+fn catches_signals(running: &Running) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.0.id()));
+    let status = status.unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|caught| u64::from_str_radix(caught.trim(), 16).ok());
+    caught.is_some_and(|caught| caught & (1 << (TERM - 1)) != 0)
 }
 
 /// The command as one would type it, without what is too long to be read.
@@ -109,8 +139,12 @@ impl Kept {
     /// Why it is not as it should be, if so.
     fn defect(&self, codes: &[i32]) -> Option<String> {
         let start: String = self.stderr.chars().take(300).collect();
-        match self.status.code() {
-            None => Some(format!("was ended by signal {:?}: {start}", self.status.signal())),
+        let Some(status) = self.status else {
+            return Some(format!("does not end at SIGTERM: {start}"));
+        };
+        match status.code() {
+            None if self.was_told && self.may_die && status.signal() == Some(TERM) => None,
+            None => Some(format!("was ended by signal {:?}: {start}", status.signal())),
             Some(code) if !codes.contains(&code) => {
                 Some(format!("ended with the code {code}, which is not documented: {start}"))
             }
@@ -142,13 +176,43 @@ fn each(count: usize, case: impl Fn(usize) -> Option<String> + Sync) -> Vec<Stri
 }
 
 #[test]
+fn every_command_is_tried() {
+    let commands = help::commands();
+    let is_of = |subject: &Subject, command: &[String]| {
+        command.iter().eq(subject.words.iter().take(command.len()))
+    };
+    assert!(commands.len() > 40, "{commands:?}");
+    for command in &commands {
+        assert!(
+            SUBJECTS.iter().any(|subject| is_of(subject, command)),
+            "'{}' is tried with nothing: give it a line in limits/subject.rs",
+            command.join(" ")
+        );
+    }
+    for subject in SUBJECTS {
+        let is_there = commands.iter().any(|command| is_of(subject, command));
+        assert!(is_there, "there is no command {:?}", subject.words);
+        assert!(
+            Flags::of(subject.words).count() > 0 || subject.words.len() == 1,
+            "{:?} has no flags",
+            subject.words
+        );
+    }
+}
+
+#[test]
 fn no_flag_and_no_file_takes_a_command_beyond_its_limits() {
-    let defects = each(SUBJECTS.len() * CASES as usize, |number| {
-        let subject = &SUBJECTS[number / CASES as usize];
+    let flags: Vec<Flags> = SUBJECTS.iter().map(|subject| Flags::of(subject.words)).collect();
+    let tried = SUBJECTS.iter().zip(&flags);
+    let cases: Vec<(&Subject, &Flags)> = tried
+        .flat_map(|case| std::iter::repeat_n(case, CASES + CASES_OF_A_FLAG * case.1.count()))
+        .collect();
+    let defects = each(cases.len(), |number| {
+        let (subject, flags) = cases[number];
         let mut random = Random(number as u64);
-        let arguments = subject.arguments(&mut random);
+        let arguments = subject.arguments(flags, &mut random);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let kept = within_limits(&folder(), &arguments, PATIENCE);
+        let kept = within_limits(&folder(), &arguments, PATIENCE, subject.dies);
         let defect = kept.defect(subject.codes)?;
         Some(format!("catraca {}: {defect}", shown(&arguments)))
     });
@@ -177,7 +241,7 @@ const ENDED_BY_THEMSELVES: &[(i32, &[&str])] = &[
 fn what_is_too_large_is_refused_or_ends_by_itself() {
     let defects = each(ENDED_BY_THEMSELVES.len(), |number| {
         let (code, arguments) = ENDED_BY_THEMSELVES[number];
-        let kept = within_limits(&folder(), arguments, support::GENEROUS);
+        let kept = within_limits(&folder(), arguments, support::GENEROUS, false);
         let defect = match kept.was_told {
             true => Some("did not end by itself".to_string()),
             false => kept.defect(&[code]),
@@ -187,54 +251,34 @@ fn what_is_too_large_is_refused_or_ends_by_itself() {
     assert!(defects.is_empty(), "{}", defects.join("\n"));
 }
 
-/// These once did not end, took all memory or panicked. What their codes are is for other tests.
-const ONCE_ENDLESS: &[&[&str]] = &[
-    &["sim", "--algorithm", "raymond", "--nodes", "1", "--hold", "0", "--time", "1"],
-    &["sim", "--algorithm", "lamport", "--hold", "0", "--delay", "0", "--time", "1"],
-    &["sim", "--algorithm", "raymond", "--hold", "0", "--delay", "0", "--time", "1"],
-    &["sim", "--algorithm", "robust-k", "--ack-timeout", "0.000001", "--time", "20"],
-    &["sim", "/dev/zero"],
-    &[
-        "sim",
-        "--algorithm",
-        "maekawa",
-        "--nodes",
-        "2",
-        "--mutant",
-        "deaf-to-failed",
-        "--arrivals",
-        "open",
-        "--rate",
-        "1",
-        "--entries",
-        "100000",
-    ],
-    &["compare", "--nodes", "4", "--rate", "1e6", "--entries", "100"],
-    &[
-        "compare",
-        "--algorithms",
-        "naimi-trehel",
-        "--nodes",
-        "1000000",
-        "--load",
-        "low",
-        "--entries",
-        "20000",
-    ],
-    &["compare", "--nodes", "4294967295"],
-    &["check", "raymond", "--nodes", "1000000", "--states", "10"],
+/// These once did not end, took all memory or panicked.
+const ONCE_ENDLESS: &[(i32, &str)] = &[
+    (4, "sim --algorithm raymond --nodes 1 --hold 0 --time 1"),
+    (4, "sim --algorithm lamport --hold 0 --delay 0 --time 1"),
+    (4, "sim --algorithm raymond --hold 0 --delay 0 --time 1"),
+    (2, "sim --algorithm robust-k --ack-timeout 0.000001 --time 20"),
+    (2, "sim /dev/zero"),
+    (
+        3,
+        "sim --algorithm maekawa --nodes 2 --mutant deaf-to-failed --arrivals open --rate 1 --entries 100000",
+    ),
+    (4, "compare --nodes 4 --rate 1e6 --entries 100"),
+    (2, "compare --nodes 4294967295"),
+    (0, "compare --algorithms naimi-trehel --nodes 1000000 --load low --entries 20000 --seeds 1"),
+    (4, "check raymond --nodes 1000000 --states 10"),
 ];
 
 #[test]
 fn simulations_comparisons_and_searches_end_by_themselves() {
     let defects = each(ONCE_ENDLESS.len(), |number| {
-        let arguments = ONCE_ENDLESS[number];
-        let kept = within_limits(&folder(), arguments, support::GENEROUS);
+        let (code, line) = ONCE_ENDLESS[number];
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let kept = within_limits(&folder(), &arguments, support::GENEROUS, false);
         let defect = match kept.was_told {
             true => Some("did not end by itself".to_string()),
-            false => kept.defect(CODES),
+            false => kept.defect(&[code]),
         };
-        Some(format!("catraca {}: {}", shown(arguments), defect?))
+        Some(format!("catraca {line}: {}", defect?))
     });
     assert!(defects.is_empty(), "{}", defects.join("\n"));
 }
@@ -243,7 +287,8 @@ fn simulations_comparisons_and_searches_end_by_themselves() {
 fn a_long_run_ends_at_sigterm_whatever_it_is_at() {
     let folder = folder();
     let arguments = ["graph", "propositions", "--nodes", "3", "--instants", "8"];
-    let kept = within_limits(&folder, &arguments, PATIENCE);
+    let kept = within_limits(&folder, &arguments, PATIENCE, false);
     assert!(kept.was_told);
-    assert_eq!((kept.status.code(), kept.stderr.as_str()), (Some(130), "catraca: interrupted\n"));
+    let code = kept.status.and_then(|status| status.code());
+    assert_eq!((code, kept.stderr.as_str()), (Some(130), "catraca: interrupted\n"));
 }

@@ -259,3 +259,26 @@ fn at_a_terminal_a_node_without_files_ends_with_it_and_one_with_files_reads_them
     support::service::signal(id, "TERM");
     with_files.ends();
 }
+
+#[test]
+fn whoever_administers_releases_by_force_and_kicks_with_a_token_as_with_any_other_command() {
+    let folder = Folder::new();
+    token(&folder, "ci", &[]);
+    token(&folder, "ana", &["--role", "administer"]);
+    let address = &addresses(1)[0];
+    let _node = node(&folder, address, &["--tokens", "tokens"]);
+    let words = ["lock", "--node", address, "--token-file", "ci.token", "x", "--"];
+    let line = ["sh", "-c", "echo inside; exec sleep 1000"];
+    let holder = Process::start(folder.command(&[&words[..], &line].concat()));
+    holder.says("inside");
+    for command in [&["force-release", "--yes", "x"][..], &["kick", "a"]] {
+        let run = |flags: &[&str]| folder.run(&[command, &["--node", address], flags].concat());
+        run(&[]).refused(&["this node wants to know who calls: give a token"]);
+        run(&["--token-file", "ci.token"]).refused(&["this takes the role 'administer'"]);
+    }
+    let force = ["force-release", "--yes", "x", "--node", address, "--token-file", "ana.token"];
+    folder.run(&force).quietly(0).says("released x");
+    assert_eq!(holder.ends().code, Some(123));
+    let kick = folder.run(&["kick", "nobody", "--node", address, "--token-file", "ana.token"]);
+    assert!(kick.code == Some(122) && kick.stderr.contains("'nobody'"), "{kick:?}");
+}

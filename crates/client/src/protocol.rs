@@ -126,6 +126,19 @@ pub struct Description {
     pub namespaces: Vec<Namespace>,
     /// How long leases last.
     pub lease: Duration,
+    /// Where it keeps its registry: whoever joins has to reach the same one.
+    pub registry: RegistryKind,
+}
+
+/// Where a group keeps its registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RegistryKind {
+    /// In the memory of the program that it is part of.
+    Memory,
+    /// Replicated among its members.
+    Members,
+    /// In an etcd cluster.
+    Etcd,
 }
 
 /// From a node to its client.

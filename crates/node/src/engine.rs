@@ -23,6 +23,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use catraca_client::clock;
+use catraca_client::protocol::RegistryKind;
 use catraca_core::Fence;
 use catraca_group::{
     Ask, Asked, Ending, Entry, Key, Outcome, Outputs, Owner, PeerMessage, Place, Progress,
@@ -55,6 +56,8 @@ pub(crate) struct Limits {
     pub(crate) most_locks: usize,
     /// How long whoever is inside may finish when the member leaves.
     pub(crate) drain: Duration,
+    /// Where the group keeps its registry.
+    pub(crate) registry: RegistryKind,
 }
 
 /// The service, and the links of the view in which it speaks.
@@ -83,6 +86,7 @@ pub(crate) struct Engine {
     /// How long whoever is inside may finish when the member leaves.
     pub(crate) drain: Duration,
     lease: Duration,
+    registry_kind: RegistryKind,
     /// Which run of the process this is.
     pub(crate) incarnation: u64,
     pub(crate) links: Links,
@@ -173,6 +177,7 @@ impl Engine {
             group: group.to_string(),
             drain: limits.drain,
             lease,
+            registry_kind: limits.registry,
             incarnation,
             links: Links::default(),
             timers: Timers::new(),

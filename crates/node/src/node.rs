@@ -213,7 +213,7 @@ impl Node {
             members.push(me.clone());
         }
         let Config { turns, most_locks, drain, .. } = config;
-        let limits = Limits { turns, most_locks, drain };
+        let limits = Limits { turns, most_locks, drain, registry: config.registry.kind() };
         let audit = Audit::open(&config.audit, &me).map_err(|reason| {
             let path = config.audit.file.clone().unwrap_or_default();
             StartError::Audit { path, reason }

@@ -3,12 +3,14 @@
 
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use catraca_node::{Node, Refusal, Time};
-use support::group;
+use catraca_node::{Memory, Node, Readiness, Refusal, Time};
+use support::{group, start, until};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -225,4 +227,95 @@ async fn a_semaphore_can_be_in_a_namespace_of_sets() {
     assert_eq!(third.unwrap_err(), Refusal::Taken);
     drop(both);
     nodes[0].semaphore("pool", 2).within(LIMIT).await.unwrap().release().await;
+}
+
+/// The waker of somebody's own executor, which asks the node about everything when it goes.
+struct Nosy {
+    node: Arc<Node>,
+    gone: Arc<AtomicUsize>,
+}
+
+impl Wake for Nosy {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        self.node.status();
+        let mut asked = pin!(self.node.lock("x").into_future());
+        let _ = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.gone.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waker_that_asks_the_node_when_it_is_dropped_finds_nothing_locked() {
+    let node = Arc::new(group(1, "naimi-trehel").await.remove(0));
+    let held = node.lock_all(&["x", "y"]).await.unwrap();
+    let (tell, told) = mpsc::channel();
+    // A thread of its own: whatever is wrong, the test ends.
+    std::thread::spawn(move || {
+        let gone = Arc::new(AtomicUsize::new(0));
+        let waker = || {
+            let (node, gone) = (Arc::clone(&node), Arc::clone(&gone));
+            Waker::from(Arc::new(Nosy { node, gone }))
+        };
+        let names = ["x", "y"];
+        for request in [node.lock("x"), node.lock_all(&names)] {
+            let mut waits = Box::pin(request.into_future());
+            // The second waker takes the place of the first.
+            for _ in 0..2 {
+                assert!(waits.as_mut().poll(&mut Context::from_waker(&waker())).is_pending());
+            }
+            drop(waits);
+            tell.send(gone.swap(0, Ordering::SeqCst)).unwrap();
+        }
+        let mut waits = Box::pin(node.lock("x").into_future());
+        assert!(waits.as_mut().poll(&mut Context::from_waker(&waker())).is_pending());
+        drop(held);
+        tell.send(gone.load(Ordering::SeqCst)).unwrap();
+    });
+    for gone in [2, 2, 1] {
+        assert_eq!(told.recv_timeout(LIMIT), Ok(gone), "a waker is dropped under a mutex");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_processes_of_one_name_that_start_at_once_exactly_one_gets_in() {
+    for round in 0..32 {
+        let (listeners, addresses) = support::listeners(1).await;
+        let mut configs = support::configs(&[addresses[0].clone(), String::new()], "naimi-trehel");
+        let registry = Memory::default();
+        let twin = async || {
+            let (own, address) = support::listener().await;
+            let mut config = configs[1].clone();
+            config.members[1].address = address;
+            start(config, own, &registry).await
+        };
+        let (one, other) = tokio::join!(twin(), twin());
+        configs[0].members[1].address = one.address().to_string();
+        let listener = listeners.into_iter().next().unwrap();
+        let first = start(configs[0].clone(), listener, &registry).await;
+        let twins = [one, other];
+        let is_ready = |node: &Node| node.status().readiness == Readiness::Ready;
+        let is_told = |node: &Node| {
+            format!("{:?}", node.status().readiness).contains("'b' is in the group already")
+        };
+        until("one is in, and the other knows why it is not", || {
+            assert!(!twins.iter().all(is_ready), "both are in, in round {round}");
+            twins.iter().any(is_ready) && twins.iter().any(is_told) && is_ready(&first)
+        })
+        .await;
+        let inside = usize::from(is_ready(&twins[1]));
+        for node in [&first, &twins[inside]] {
+            node.lock("x").within(LIMIT).await.unwrap().release().await;
+        }
+        let briefly = Duration::from_millis(10);
+        let refused = twins[1 - inside].lock("x").within(briefly).await.unwrap_err();
+        assert!(matches!(refused, Refusal::NotInGroup(_)), "{refused:?}");
+        // The place is the other one's when it is free.
+        let mut twins = Vec::from(twins);
+        twins.remove(inside).stop().await;
+        until("the other one is in", || is_ready(&twins[0])).await;
+    }
 }

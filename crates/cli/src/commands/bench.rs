@@ -5,6 +5,7 @@
 
 mod beside;
 mod changes;
+mod child;
 mod group;
 mod local;
 pub(crate) mod peer;
@@ -12,8 +13,10 @@ mod ping;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::failure::Failure;
 use crate::output::Stdout;
 use crate::table::{Align, Table};
 use crate::{Outcome, interrupt};
@@ -40,6 +43,11 @@ pub(crate) struct Arguments {
 
 /// What can be measured at all takes so long, in seconds.
 const SHORTEST: f64 = 0.1;
+
+/// How soon Ctrl-C is noticed.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a measurement may then take to put its files in order.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Measures for so long.
 type Measure = fn(Duration) -> anyhow::Result<Vec<Row>>;
@@ -68,7 +76,7 @@ impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         if !(SHORTEST..=600.0).contains(&self.seconds) {
             let what = "--seconds: a figure is measured for 0.1 to 600 seconds";
-            return Err(crate::failure::Failure::input(what));
+            return Err(Failure::input(what));
         }
         if let Some(other) = &self.beside {
             return beside::run(other, self.seconds);
@@ -79,10 +87,7 @@ impl Arguments {
             &[local::one_lock, local::many_locks, group::hand_over, group::crowd, group::memory];
         let measures = if self.changes { &[changes::measure as Measure] } else { steady };
         for measure in measures {
-            rows.extend(measure(time).map_err(crate::failure::Failure::System)?);
-            if interrupt::requested() {
-                return Err(crate::failure::Failure::Interrupted);
-            }
+            rows.extend(unless_interrupted(*measure, time)?);
         }
         let mut table = Table::new(&[
             ("what", Align::Left),
@@ -99,6 +104,28 @@ impl Arguments {
             writeln!(out, "{line}")?;
         }
         Ok(())
+    }
+}
+
+/// Measures, until somebody asks us to end. Then the processes that take part end at once, and with them the
+/// measurement, which takes its files away; what it does in this process ends with it.
+fn unless_interrupted(measure: Measure, time: Duration) -> Result<Vec<Row>, Failure> {
+    let (sender, measured) = mpsc::channel();
+    std::thread::spawn(move || sender.send(measure(time)));
+    loop {
+        match measured.recv_timeout(LOOK) {
+            Ok(rows) if !interrupt::requested() => return rows.map_err(Failure::System),
+            Err(RecvTimeoutError::Timeout) if !interrupt::requested() => {}
+            Ok(_) => return Err(Failure::Interrupted),
+            Err(RecvTimeoutError::Timeout) => {
+                child::end_all();
+                measured.recv_timeout(FAREWELL).ok();
+                return Err(Failure::Interrupted);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::System(anyhow::Error::msg("the measurement has panicked")));
+            }
+        }
     }
 }
 

@@ -162,7 +162,10 @@ impl Arguments {
     }
 
     async fn show(&self) -> Result<Shown, Failure> {
-        let nodes = Arc::new(self.start().await.map_err(Failure::System)?);
+        let nodes = tokio::select! {
+            nodes = self.start() => Arc::new(nodes.map_err(Failure::System)?),
+            () = interrupt::asked() => return Err(Failure::Interrupted),
+        };
         let counts = || (0..self.nodes).map(|_| AtomicU64::new(0)).collect();
         let seen = Arc::new(Seen { by_node: counts(), waiting: counts(), ..Seen::default() });
         let over = Arc::new(AtomicBool::new(false));
@@ -176,7 +179,7 @@ impl Arguments {
         let begin = Instant::now();
         let mut picture = Picture::new();
         while begin.elapsed() < self.time && !interrupt::requested() {
-            tokio::time::sleep(BEAT.min(self.time)).await;
+            unless_asked_to_end(BEAT.min(self.time)).await;
             let (entries, messages) = (seen.entries.load(Ordering::Relaxed), messages(&nodes));
             picture.draw(&self.lines(&seen, entries, messages, begin.elapsed()))?;
         }
@@ -331,12 +334,20 @@ async fn contend(
         seen.waiting[node].fetch_sub(1, Ordering::Relaxed);
         seen.enter(node, guard.fence());
         if !hold.is_zero() && !over.load(Ordering::Relaxed) {
-            tokio::time::sleep(hold).await;
+            unless_asked_to_end(hold).await;
         }
         seen.leave();
         drop(guard);
     }
     Ok(())
+}
+
+/// Lets time pass, until somebody asks us to end.
+async fn unless_asked_to_end(time: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        () = interrupt::asked() => {}
+    }
 }
 
 /// Lines that are drawn over the last ones on a terminal. In a pipe only the last line counts.

@@ -3,13 +3,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use catraca_client::protocol::ForcedHold;
-use catraca_client::{ClientError, Connection, DEFAULT_ADDRESS, Line, Query, Refusal, Selection};
+use catraca_client::{ClientError, Connection, Line, Query, Refusal, Selection};
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::{administrator, block_on};
-use crate::value::at_node;
 
 /// Ends whatever holds a lock, at whichever member: a hold of a session, a timed or a durable one.
 ///
@@ -24,9 +24,8 @@ pub(crate) struct Arguments {
     /// Do not ask whether that is meant.
     #[arg(long, short)]
     yes: bool,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -36,6 +35,7 @@ Exit codes:
     2  wrong input
   122  a node answers, but cannot serve now
   125  no node answers
+  130  interrupted
 
 Example:
   catraca force-release deploy/web";
@@ -48,7 +48,7 @@ const MOST_SHOWN: u32 = 1000;
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let mut connection = Connection::open_any(&self.node).await?;
+            let mut connection = Connection::open_any(self.nodes.nodes()?).await?;
             let fences = if self.yes { Vec::new() } else { self.confirm(&mut connection).await? };
             let forced = connection.force_release(&self.name, &fences, &administrator()).await;
             match forced {
@@ -84,13 +84,23 @@ impl Arguments {
         write!(out, "Release it by force? [y/N] ")?;
         out.flush()?;
         drop(out);
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).map_err(Failure::from)?;
-        match answer.trim() {
+        match answer().await?.trim() {
             "y" | "Y" | "yes" => Ok(holders.iter().filter_map(|line| line.fence).collect()),
             _ => Err(Failure::Own(NOT_HELD, Some("nothing was released".to_string()))),
         }
     }
+}
+
+/// What is typed. It is read by a thread of its own, which does not keep the process from ending.
+async fn answer() -> Result<String, Failure> {
+    let (typed, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        // Nobody waits for it any more if the process is about to end.
+        typed.send(read.map(|_| line)).ok();
+    });
+    answer.await.unwrap_or_else(|_| Ok(String::new())).map_err(Failure::from)
 }
 
 fn tell(forced: &[ForcedHold]) -> Outcome {

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
-use catraca_client::{Connection, DEFAULT_ADDRESS};
+use catraca_client::Connection;
 
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::nodes::NodeArguments;
 use crate::output::Stdout;
 use crate::service::{UNSERVED, administrator, block_on};
-use crate::value::at_node;
 
 /// Takes a member out of the view at once: whoever holds locks there gets no time to finish, and its node
 /// stops. It belongs to the group as before, and comes back when it is started again.
@@ -20,9 +20,8 @@ use crate::value::at_node;
 pub(crate) struct Arguments {
     /// The member.
     member: String,
-    /// The nodes to ask: the first that answers, in this order.
-    #[arg(long, default_value = DEFAULT_ADDRESS, env = "CATRACA_NODE", value_name = "ADDR,...", value_delimiter = ',', value_parser = at_node)]
-    node: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeArguments,
 }
 
 const HELP: &str = "\
@@ -31,6 +30,7 @@ Exit codes:
     2  wrong input
   122  a node answers, but it is not done
   125  no node answers
+  130  interrupted
 
 Example:
   catraca kick b";
@@ -38,7 +38,7 @@ Example:
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
         block_on(async {
-            let mut connection = Connection::open_any(&self.node).await?;
+            let mut connection = Connection::open_any(self.nodes.nodes()?).await?;
             if let Err(why) = connection.kick(&self.member, &administrator()).await? {
                 return Err(Failure::Own(UNSERVED, Some(why)));
             }

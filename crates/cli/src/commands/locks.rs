@@ -1,5 +1,6 @@
 //! `catraca locks`: who holds and who waits.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +10,6 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::nodes::NodeArguments;
 use crate::output::{Stdout, terminal_width};
 use crate::screen::Screen;
@@ -38,12 +38,11 @@ Exit codes:
     0  the list was printed
     2  wrong input
   122  a node answers, but stops
-  125  no node answers";
+  125  no node answers
+  130  interrupted";
 
 /// From one look to the next.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How soon Ctrl-C is noticed.
-const TICK: Duration = Duration::from_millis(50);
 /// Puts the cursor into the upper left corner and clears the rest of the screen.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
@@ -54,10 +53,16 @@ const HEAD: usize = 2;
 
 impl Arguments {
     pub(crate) fn run(self) -> Outcome {
-        block_on(self.look())
+        let is_idle = Cell::new(false);
+        match block_on(self.look(&is_idle)) {
+            // Between two looks there is nothing that is not whole.
+            Err(Failure::Interrupted) if is_idle.get() => Ok(()),
+            outcome => outcome,
+        }
     }
 
-    async fn look(self) -> Outcome {
+    /// Looks once, or again and again: then it is idle from one look to the next.
+    async fn look(self, is_idle: &Cell<bool>) -> Outcome {
         let redraw = self.watch && !self.json && std::io::stdout().is_terminal();
         loop {
             let mut pages = self.pages().await?;
@@ -74,9 +79,12 @@ impl Arguments {
                     writeln!(std::io::stderr().lock(), "{missing}").ok();
                 }
             }
-            if !self.watch || !pause().await {
+            if !self.watch {
                 return Ok(());
             }
+            is_idle.set(true);
+            tokio::time::sleep(PERIOD).await;
+            is_idle.set(false);
         }
     }
 
@@ -273,14 +281,4 @@ fn line_json(line: &Line) -> serde_json::Value {
         });
     }
     value
-}
-
-/// Waits for the next look. Returns false if it is not wanted any more.
-async fn pause() -> bool {
-    let mut left = PERIOD;
-    while !left.is_zero() && !interrupt::requested() {
-        tokio::time::sleep(TICK).await;
-        left -= TICK;
-    }
-    !interrupt::requested()
 }

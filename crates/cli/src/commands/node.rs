@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use catraca_algorithms::SpecError;
-use catraca_client::protocol::Description;
+use catraca_client::protocol::{Description, RegistryKind};
 use catraca_client::{Connection, Member, Nodes};
 use catraca_node::{
     Config, ConfigError, Namespace, Node, RegistryError, RegistryPlace, SecurityConfig, StartError,
@@ -199,7 +199,21 @@ impl Arguments {
     fn joining(&self) -> Result<Config, Failure> {
         let nodes = self.security.to_join(&self.join)?;
         let description = block_on(async { describe(&nodes).await })?;
-        let Description { group, mut members, namespaces, lease } = description;
+        let Description { group, mut members, namespaces, lease, registry } = description;
+        match (registry, &self.registry) {
+            (RegistryKind::Etcd, None) => {
+                return Err(Failure::Input(format!(
+                    "group '{group}' keeps its registry in etcd: say --registry with the same URL as its members"
+                )));
+            }
+            // Another registry would be another group, of the same name.
+            (RegistryKind::Members, Some(_)) => {
+                return Err(Failure::Input(format!(
+                    "--registry: group '{group}' keeps its registry among its members: leave the flag out"
+                )));
+            }
+            _ => {}
+        }
         let (name, listen) = (self.name.clone().unwrap_or_default(), self.listen.clone());
         if !members.iter().any(|member| member.name == name) {
             let address = listen.unwrap_or_default();

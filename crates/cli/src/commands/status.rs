@@ -33,7 +33,8 @@ Exit codes, for monitoring:
     2  wrong input
     3  degraded: a member is not in the view, or not connected, or the registry is in trouble
     4  the node grants nothing: it is not in its group, or its lease is over
-  125  no node answers";
+  125  no node answers
+  130  interrupted";
 
 const DEGRADED: u8 = 3;
 const USELESS: u8 = 4;

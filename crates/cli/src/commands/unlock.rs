@@ -36,6 +36,7 @@ Exit codes:
     2  wrong input
   122  a node answers, but cannot serve now
   125  no node answers
+  130  interrupted
 
 Examples:
   catraca unlock art/hero.psd --owner ana

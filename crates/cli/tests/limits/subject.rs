@@ -1,4 +1,6 @@
-//! Every command and what it can be given, and a generator of arguments.
+//! Every command and what it is tried with, and a generator of arguments. Flags are those of its own help.
+
+use super::help::Flags;
 
 /// What is given for any flag.
 const VALUES: &[&str] = &[
@@ -13,6 +15,7 @@ const VALUES: &[&str] = &[
     "0.000001",
     "NaN",
     "inf",
+    "5s",
     "",
     "LONG",
     "-",
@@ -20,6 +23,7 @@ const VALUES: &[&str] = &[
     "0..3",
     "0|1",
     "a b c",
+    "a=127.0.0.1:1",
     "exp 0",
     "/dev/zero",
     "/dev/full",
@@ -30,280 +34,170 @@ const VALUES: &[&str] = &[
     "out.svg",
 ];
 
-/// What is given for a file; the first is one that the command can read.
-const FILES: &[&str] =
-    &["garbage", "deep.toml", "empty", "folder", "missing", "/dev/zero", "/dev/urandom", "", "-"];
+/// What is given for a file, or for a name; the first is one that the command can use.
+const FILES: &[&str] = &[
+    "garbage",
+    "deep.toml",
+    "empty",
+    "folder",
+    "missing",
+    "/dev/zero",
+    "/dev/urandom",
+    "",
+    "-",
+    "LONG",
+];
 
 /// The codes that 'catraca --help' lists.
-pub(crate) const CODES: &[i32] = &[0, 1, 2, 3, 4, 130];
+const CODES: &[i32] = &[0, 1, 2, 3, 4, 130];
 /// Those of 'catraca lock --help' beside them.
 const LOCK_CODES: &[i32] = &[0, 1, 2, 122, 123, 124, 125, 126, 127, 130, 143];
-/// Those of 'catraca locks --help' and 'catraca status --help'.
-const MONITOR_CODES: &[i32] = &[0, 1, 2, 3, 4, 122, 125, 130];
+/// Those of 'catraca locks --help' and 'catraca status --help', and of all that ask a node.
+const NODE_CODES: &[i32] = &[0, 1, 2, 3, 4, 122, 125, 130];
+/// Those of 'catraca git --help'.
+const GIT_CODES: &[i32] = &[0, 1, 2, 3, 122, 124, 125, 130];
 
 /// A command and what it can be given.
 pub(crate) struct Subject {
     /// Its words and what is always given.
-    words: &'static [&'static str],
-    /// A file that it reads: a good one.
-    file: Option<&'static str>,
+    pub(crate) words: &'static [&'static str],
+    /// A file that it reads, or a name that it is given: a good one.
+    given: Option<&'static str>,
     /// What comes after everything else.
     rest: &'static [&'static str],
-    /// Flags with a value.
-    flags: &'static [&'static str],
-    /// Flags without one.
-    switches: &'static [&'static str],
     /// The codes that it may end with.
     pub(crate) codes: &'static [i32],
+    /// Whether it may die of SIGTERM: it has begun nothing that would be in disorder, or is not ready to be told.
+    pub(crate) dies: bool,
+}
+
+const fn command(words: &'static [&'static str]) -> Subject {
+    Subject { words, given: None, rest: &[], codes: CODES, dies: false }
+}
+
+const fn of_node(words: &'static [&'static str]) -> Subject {
+    Subject { codes: NODE_CODES, ..command(words) }
+}
+
+const fn of_git(words: &'static [&'static str]) -> Subject {
+    Subject { codes: GIT_CODES, ..command(words) }
 }
 
 impl Subject {
-    const fn new(words: &'static [&'static str], flags: &'static [&'static str]) -> Self {
-        Subject { words, file: None, rest: &[], flags, switches: &[], codes: CODES }
-    }
-
-    const fn reading(mut self, file: &'static str) -> Self {
-        self.file = Some(file);
+    const fn given(mut self, good: &'static str) -> Self {
+        self.given = Some(good);
         self
     }
 
-    const fn with(mut self, switches: &'static [&'static str]) -> Self {
-        self.switches = switches;
+    const fn then(mut self, rest: &'static [&'static str]) -> Self {
+        self.rest = rest;
+        self
+    }
+
+    const fn dying(mut self) -> Self {
+        self.dies = true;
         self
     }
 
     /// The arguments of one case: up to three flags, each with any value.
-    pub(crate) fn arguments(&self, random: &mut Random) -> Vec<String> {
-        let mut arguments: Vec<&str> = self.words.to_vec();
-        if let Some(good) = self.file {
+    pub(crate) fn arguments(&self, flags: &Flags, random: &mut Random) -> Vec<String> {
+        let mut arguments: Vec<String> = self.words.iter().map(ToString::to_string).collect();
+        if let Some(good) = self.given {
             // Mostly a good one: what is wrong with flags comes to light only then.
             let is_good = random.below(3) > 0;
-            arguments.push(if is_good { good } else { random.one_of(FILES) });
+            arguments.push(if is_good { good } else { random.one_of(FILES) }.to_string());
         }
         for _ in 0..1 + random.below(3) {
-            if !self.switches.is_empty() && random.below(4) == 0 {
-                arguments.push(random.one_of(self.switches));
-            } else if !self.flags.is_empty() {
-                arguments.push(random.one_of(self.flags));
-                arguments.push(random.one_of(VALUES));
+            if !flags.switches.is_empty() && random.below(4) == 0 {
+                arguments.push(flags.switches[random.place(&flags.switches)].clone());
+            } else if !flags.optional.is_empty() && random.below(4) == 0 {
+                let flag = &flags.optional[random.place(&flags.optional)];
+                arguments.push(format!("{flag}={}", random.one_of(VALUES)));
+            } else if !flags.valued.is_empty() {
+                arguments.push(flags.valued[random.place(&flags.valued)].clone());
+                arguments.push(random.one_of(VALUES).to_string());
             }
         }
-        arguments.extend(self.rest);
-        let spelled = |text: &str| match text {
-            "LONG" => "long text ".repeat(6_000),
-            text => text.to_string(),
-        };
-        arguments.into_iter().map(spelled).collect()
+        arguments.extend(self.rest.iter().map(ToString::to_string));
+        arguments
+            .into_iter()
+            .map(|text| text.replace("LONG", &"long text ".repeat(6_000)))
+            .collect()
     }
 }
 
-const TRACE_FLAGS: &[&str] = &["--format", "--instant"];
-
 pub(crate) const SUBJECTS: &[Subject] = &[
-    Subject::new(
-        &["graph", "generate", "edge-markovian"],
-        &["--nodes", "--instants", "--seed", "--birth", "--death", "--output", "--to", "--until"],
-    )
-    .with(&["--repeat"]),
-    Subject::new(
-        &["graph", "generate", "waypoint"],
-        &["--nodes", "--instants", "--side", "--range", "--speed", "--output", "--to", "--until"],
-    )
-    .with(&["--repeat"]),
-    Subject::new(
-        &["graph", "generate", "buses"],
-        &["--stops", "--buses", "--route", "--seed", "--output", "--to", "--until"],
-    ),
-    Subject::new(
-        &["graph", "generate", "static"],
-        &["--nodes", "--shape", "--output", "--to", "--until"],
-    ),
-    Subject::new(&["graph", "generate", "ring"], &["--nodes", "--output", "--to", "--until"]),
-    Subject::new(&["graph", "info"], TRACE_FLAGS).reading("ring.txt").with(&["--repeat"]),
-    Subject::new(&["graph", "convert"], &["--format", "--instant", "--output", "--to", "--until"])
-        .reading("ring.txt")
-        .with(&["--repeat=3", "--repeat=18446744073709551615"]),
-    Subject {
-        rest: &["0", "2"],
-        ..Subject::new(&["graph", "journey"], &["--from", "--draw", "--instant"])
-            .reading("ring.txt")
-    },
-    Subject::new(
-        &["graph", "check"],
-        &["--requesters", "--token", "--from", "--conditions", "--instant"],
-    )
-    .reading("ring.txt")
-    .with(&["--repeat"]),
-    Subject::new(
-        &["graph", "run"],
-        &[
-            "--algorithm",
-            "--requesters",
-            "--at",
-            "--request",
-            "--rounds",
-            "--hold",
-            "--pause",
-            "--token",
-            "--mutant",
-            "--until",
-            "--entries",
-            "--strip",
-            "--labels",
-            "--json",
-        ],
-    )
-    .reading("ring.txt")
-    .with(&["--endless", "--repeat"]),
-    Subject {
-        rest: &["picture.svg"],
-        ..Subject::new(&["graph", "draw"], &["--from", "--to", "--instant"])
-            .reading("ring.txt")
-            .with(&["--chart", "--repeat"])
-    },
-    Subject::new(
-        &["graph", "propositions"],
-        &["--nodes", "--instants", "--asks-until", "--random", "--seed", "--strip"],
-    ),
-    Subject::new(
-        &["sim", "--algorithm", "raymond", "--nodes", "3", "--entries", "10"],
-        &[
-            "--nodes",
-            "--resources",
-            "--clusters",
-            "--max-preempt",
-            "--k",
-            "--tree",
-            "--quorum",
-            "--mutant",
-            "--start",
-            "--arrivals",
-            "--think",
-            "--rounds",
-            "--requesters",
-            "--pause",
-            "--rate",
-            "--burst",
-            "--every",
-            "--request",
-            "--hold",
-            "--claim",
-            "--skew",
-            "--locality",
-            "--delay",
-            "--order",
-            "--lan",
-            "--wan",
-            "--matrix",
-            "--fault",
-            "--detector",
-            "--seed",
-            "--entries",
-            "--time",
-            "--warmup",
-            "--max-bypass",
-            "--trace",
-            "--diagram",
-            "--tree-diagram",
-            "--tree-at",
-            "--from",
-            "--to",
-            "--json",
-            "--algorithm",
-            "--test-interval",
-            "--test-timeout",
-            "--news",
-            "--ack-timeout",
-            "--proxies",
-        ],
-    )
-    .with(&["--self-check"]),
-    Subject::new(&["sim"], &["--nodes", "--entries"]).reading("run.toml"),
-    Subject::new(
-        &["compare", "--algorithms", "raymond,lamport", "--nodes", "3", "--entries", "10"],
-        &[
-            "--algorithms",
-            "--nodes",
-            "--load",
-            "--rate",
-            "--hold",
-            "--delay",
-            "--resources",
-            "--claim",
-            "--skew",
-            "--clusters",
-            "--proxies",
-            "--lan",
-            "--wan",
-            "--locality",
-            "--max-preempt",
-            "--tree",
-            "--quorum",
-            "--seed",
-            "--entries",
-            "--csv",
-            "--json",
-            "--plot",
-        ],
-    )
-    .with(&["--kinds"]),
-    Subject::new(
-        &["check", "raymond", "--nodes", "2"],
-        &[
-            "--nodes",
-            "--start",
-            "--mutant",
-            "--tree",
-            "--quorum",
-            "--clusters",
-            "--proxies",
-            "--max-preempt",
-            "--k",
-            "--resources",
-            "--claims",
-            "--requests",
-            "--crashes",
-            "--order",
-            "--threads",
-            "--memory",
-            "--states",
-            "--trace",
-            "--diagram",
-        ],
-    ),
-    Subject::new(
-        &["demo", "--time", "100ms"],
-        &["--algorithm", "--nodes", "--clients", "--hold", "--time"],
-    ),
-    Subject::new(&["replay"], &["--diagram", "--from", "--to", "--tree-diagram", "--tree-at"])
-        .reading("run.trace")
-        .with(&["--words"]),
-    Subject::new(&["experiment"], &["--out"]).reading("list"),
-    Subject::new(&["algorithms"], &[]).reading("raymond"),
-    Subject::new(&["config", "check"], &["--name"]).reading("group.toml"),
-    Subject::new(
-        &["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"],
-        &["--processes", "--rounds", "--hold", "--out"],
-    ),
-    Subject::new(&["coordinator"], &["--listen", "--log"]).with(&["--until-input-ends"]),
-    Subject::new(
-        &["process", "--connect", "127.0.0.1:1"],
-        &["--id", "--connect", "--rounds", "--hold", "--result"],
-    ),
-    Subject {
-        rest: &["name", "--", "true"],
-        codes: LOCK_CODES,
-        ..Subject::new(
-            &["lock", "--node", "127.0.0.1:1"],
-            &["-w", "-E", "--ttl", "--permits", "--label"],
-        )
-        .with(&["-n", "-v"])
-    },
-    Subject {
-        codes: MONITOR_CODES,
-        ..Subject::new(&["locks"], &["--node"]).with(&["--json", "--watch"])
-    },
-    Subject { codes: MONITOR_CODES, ..Subject::new(&["status"], &["--node"]).with(&["--json"]) },
+    command(&["node", "--listen", "127.0.0.1:0"]).dying(),
+    command(&["node", "--join", "127.0.0.1:1", "--name", "d", "--listen", "127.0.0.1:0"]).dying(),
+    Subject { codes: LOCK_CODES, ..command(&["lock"]) }.then(&["name", "--", "true"]).dying(),
+    of_node(&["unlock"]).given("name"),
+    of_node(&["locks"]),
+    of_node(&["status"]),
+    of_node(&["top"]),
+    of_node(&["members", "list"]),
+    of_node(&["members", "add"]).given("b=127.0.0.1:2"),
+    of_node(&["members", "remove"]).given("b"),
+    of_node(&["leave"]).given("b"),
+    of_node(&["force-release"]).given("name"),
+    of_node(&["kick"]).given("b"),
+    command(&["recover"]),
+    command(&["recover", "--i-know-the-others-are-gone"]),
+    command(&["config", "check"]).given("group.toml"),
+    command(&["token", "add"]).given("ci"),
+    command(&["token", "list"]),
+    command(&["token", "revoke"]).given("ci"),
+    command(&["cert", "ca"]),
+    command(&["cert", "issue"]).given("a"),
+    of_git(&["git", "init"]).given("*.psd"),
+    of_git(&["git", "doctor"]),
+    of_git(&["git", "lock"]).given("file"),
+    of_git(&["git", "unlock"]).given("file"),
+    of_git(&["git", "steal"]).given("file"),
+    of_git(&["git", "locks"]),
+    of_git(&["git", "whohas"]).given("file"),
+    of_git(&["git", "pre-receive"]),
+    of_git(&["git", "post-receive"]),
+    of_git(&["git", "pre-push"]).given("origin"),
+    of_git(&["git", "report"]).given("empty"),
+    command(&["demo", "--time", "100ms"]),
+    command(&["demo"]),
+    command(&["bench", "--seconds", "0.1"]),
+    command(&["bench"]),
+    command(&["compare", "--algorithms", "raymond,lamport"]),
+    command(&["compare", "--nodes", "3", "--entries", "10"]),
+    command(&["sim", "--algorithm", "raymond", "--nodes", "3", "--entries", "10"]),
+    command(&["sim", "--algorithm", "raymond", "--members", "2", "--entries", "10"]),
+    command(&["sim", "--algorithm", "raymond", "--time", "10"]),
+    command(&["sim"]).given("run.toml"),
+    command(&["swarm"]),
+    command(&["check", "raymond", "--nodes", "2"]),
+    command(&["check", "raymond", "--members", "2"]),
+    command(&["check"]).given("raymond"),
+    command(&["replay"]).given("run.trace"),
+    command(&["experiment"]).given("list"),
+    command(&["experiment"]).given("run.toml"),
+    command(&["graph", "generate", "edge-markovian"]),
+    command(&["graph", "generate", "waypoint"]),
+    command(&["graph", "generate", "buses"]),
+    command(&["graph", "generate", "static"]),
+    command(&["graph", "generate", "ring"]),
+    command(&["graph", "info"]).given("ring.txt"),
+    command(&["graph", "convert"]).given("ring.txt"),
+    command(&["graph", "journey"]).given("ring.txt").then(&["0", "2"]),
+    command(&["graph", "check"]).given("ring.txt"),
+    command(&["graph", "run"]).given("ring.txt"),
+    command(&["graph", "draw"]).given("ring.txt").then(&["picture.svg"]),
+    command(&["graph", "propositions"]),
+    command(&["lab", "serve"]).dying(),
+    command(&["algorithms"]).given("raymond"),
+    command(&["new-algorithm"]).given("mine"),
+    command(&["classroom", "--processes", "1", "--rounds", "1", "--hold", "1ms"]),
+    command(&["classroom"]),
+    command(&["coordinator"]),
+    command(&["process", "--id", "1", "--connect", "127.0.0.1:1"]),
+    command(&["process"]),
+    command(&["completions"]).given("bash"),
+    command(&["man"]).given("lock"),
 ];
 
 /// A generator that needs no crate: SplitMix64.
@@ -322,7 +216,11 @@ impl Random {
         self.next() % limit
     }
 
+    fn place<T>(&mut self, values: &[T]) -> usize {
+        self.below(values.len() as u64) as usize
+    }
+
     fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len() as u64) as usize]
+        values[self.place(values)]
     }
 }

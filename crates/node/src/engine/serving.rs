@@ -308,6 +308,7 @@ impl Engine {
             members: members.unwrap_or_default(),
             namespaces: self.shape.namespaces.iter().filter(told).cloned().collect(),
             lease: self.lease,
+            registry: self.registry_kind,
         }
     }
 

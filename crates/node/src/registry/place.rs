@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use catraca_client::protocol::RegistryKind;
 use catraca_registry::embedded::{OpenError, Options, Transport};
 use catraca_registry::etcd::{self, BadUrl};
 use catraca_registry::{
@@ -25,6 +26,17 @@ pub enum RegistryPlace {
     Directory(PathBuf),
     /// In an etcd cluster: `etcd://user@host:2379,host2:2379?password-file=FILE`, or `etcds://`.
     Etcd(String),
+}
+
+impl RegistryPlace {
+    /// What those who want to join are told of it.
+    pub(crate) fn kind(&self) -> RegistryKind {
+        match self {
+            RegistryPlace::Memory => RegistryKind::Memory,
+            RegistryPlace::Directory(_) => RegistryKind::Members,
+            RegistryPlace::Etcd(_) => RegistryKind::Etcd,
+        }
+    }
 }
 
 /// Why the registry cannot be used.

@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{SHORTEST, nanos};
 use crate::failure::Failure;
@@ -22,6 +25,9 @@ const TURNS: usize = 5;
 const VERSION_TIME: Duration = Duration::from_secs(10);
 /// What a part takes at the most beyond the time of its figures, however busy the machine is.
 const SLACK: Duration = Duration::from_secs(600);
+
+/// How long the other benchmark may take to put its files in order. It gives itself half a second.
+const FAREWELL: Duration = Duration::from_millis(700);
 
 /// Measures this build and the one at `other`, and prints both with their ratios.
 pub(super) fn run(other: &Path, seconds: f64) -> Outcome {
@@ -86,20 +92,34 @@ enum Unsaid {
     Failed(String),
 }
 
+/// Ends another benchmark: it may put its files in order, if it knows how to. Its own processes end with it, or
+/// with its pipes to them.
+fn end(child: &mut Child) {
+    if let Some(id) = Pid::from_raw(child.id() as i32) {
+        kill_process(id, Signal::TERM).ok();
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < FAREWELL && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().ok();
+    child.wait().ok();
+}
+
 /// What a program says until its end. It says less than a pipe holds.
 fn said(command: &mut Command, limit: Duration) -> Result<String, Unsaid> {
     let failed =
         |error: std::io::Error| Unsaid::Failed(format!("cannot be run: {}", reason(&error)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    // Ctrl-C is for this process, which passes it on: two signals would end that one without any order.
+    command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let begin = Instant::now();
     let status = loop {
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
             None if interrupt::requested() || begin.elapsed() > limit => {
-                // Its own processes end with its pipes to them.
-                let _ = child.kill();
-                let _ = child.wait();
+                end(&mut child);
                 return Err(match interrupt::requested() {
                     true => Unsaid::Interrupted,
                     false => Unsaid::Failed("does not end".to_string()),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +20,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::child::Started;
 use super::{Row, nanos};
+use crate::interrupt;
 
 const MEMBERS: usize = 5;
 /// That of members which were told nothing.
@@ -41,13 +43,21 @@ pub(super) fn measure(time: Duration) -> Result<Vec<Row>> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let mut rows = vec![crash(0).await?, crash(HELD).await?];
-        rows.extend(orderly(time).await?);
-        for members in [1, 3] {
-            rows.push(durable(members, time).await?);
+        tokio::select! {
+            rows = all(time) => rows,
+            // What is waited for may never happen: the nodes are ended.
+            () = interrupt::asked() => bail!("interrupted"),
         }
-        Ok(rows)
     })
+}
+
+async fn all(time: Duration) -> Result<Vec<Row>> {
+    let mut rows = vec![crash(0).await?, crash(HELD).await?];
+    rows.extend(orderly(time).await?);
+    for members in [1, 3] {
+        rows.push(durable(members, time).await?);
+    }
+    Ok(rows)
 }
 
 /// How long after the end of a crashed member's lease a lock that it had is granted elsewhere.
@@ -160,7 +170,7 @@ fn flushes_per_second(folder: &Path, time: Duration) -> Result<f64> {
     let mut file = File::create(folder.join("flushes"))?;
     let begin = Instant::now();
     let mut flushes = 0;
-    while begin.elapsed() < time {
+    while begin.elapsed() < time && !interrupt::requested() {
         file.write_all(&[0; 512])?;
         file.sync_data()?;
         flushes += 1;
@@ -216,25 +226,21 @@ impl Askers {
 struct Node {
     name: String,
     address: String,
-    child: Option<Child>,
+    child: Option<Started>,
 }
 
 impl Node {
     fn start(&mut self, list: &str, data: &Path) -> Result<()> {
         let binary = std::env::current_exe().context("this program cannot be found again")?;
-        let mut child = Command::new(binary)
-            .args(["node", "--name", &self.name, "--members", list])
-            // Some locks are held for ever: a node that stops does not wait for those for long.
-            .args(["--drain", "1s"])
-            .arg("--data")
-            .arg(data.join(&self.name))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("a node cannot be started")?;
+        let mut command = Command::new(binary);
+        command.args(["node", "--name", &self.name, "--members", list]);
+        // Some locks are held for ever: a node that stops does not wait for those for long.
+        command.args(["--drain", "1s"]).arg("--data").arg(data.join(&self.name));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let child = Started::spawn(&mut command).context("a node cannot be started")?;
+        let stdout = child.child().stdout.take();
         let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
+        if let Some(stdout) = stdout {
             BufReader::new(stdout).read_line(&mut line)?;
         }
         self.child = Some(child);
@@ -246,19 +252,12 @@ impl Node {
 
     /// Sends it a signal that ends it, and waits for that.
     fn end(&mut self, signal: Signal) -> Result<()> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        let Some(child) = self.child.take() else { return Ok(()) };
+        if let Some(pid) = Pid::from_raw(child.child().id() as i32) {
             kill_process(pid, signal)?;
         }
         child.wait()?;
         Ok(())
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // Whatever has become of it, there is nothing else to do.
-        let _ = self.end(Signal::KILL);
     }
 }
 

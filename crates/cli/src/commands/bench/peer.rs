@@ -1,11 +1,12 @@
 //! The other processes of a benchmark: this binary again, told what to be.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::child::Started;
 use super::{group, ping};
 use crate::Outcome;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub(super) enum Cores {
 
 /// A process of the benchmark. It ends with this value.
 pub(super) struct Peer {
-    child: Child,
+    _process: Started,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
@@ -38,15 +39,17 @@ impl Peer {
             }
         };
         command.arg("bench-peer").args(arguments);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = Started::spawn(&mut command)
             .with_context(|| format!("{} cannot be run", command.get_program().display()))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        let (input, output) = {
+            let mut child = process.child();
+            (child.stdin.take(), child.stdout.take())
+        };
+        let (Some(input), Some(output)) = (input, output) else {
             bail!("a process of the benchmark has no pipes");
         };
-        Ok(Peer { child, input, output: BufReader::new(output) })
+        Ok(Peer { _process: process, input, output: BufReader::new(output) })
     }
 
     /// Tells the process what to do next.
@@ -62,14 +65,6 @@ impl Peer {
             bail!("a process of the benchmark ended too early");
         }
         Ok(line.trim_end().to_string())
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -11,7 +11,6 @@ use super::stale::{self, Copies};
 use super::{AMISS, LATE, TAKEN, lockable, say};
 use crate::Outcome;
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::output::Stdout;
 use crate::service::block_on;
 use crate::value::span;
@@ -66,8 +65,6 @@ Examples:
 
 /// So many files are locked at once.
 const MOST: usize = 256;
-/// How soon Ctrl-C is noticed.
-const TICK: Duration = Duration::from_millis(50);
 
 fn wait(text: &str) -> Result<Duration, String> {
     match span(text)? {
@@ -193,20 +190,9 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks, until Ctrl-C. A request that waits ends when its client hangs up.
+    /// Asks. A request that waits ends when its client hangs up.
     async fn ask(&mut self, paths: &[String], wait: Option<Duration>) -> Result<Asked, Failure> {
-        let asked = self.server.lock(paths, self.arguments.note.as_deref(), wait);
-        tokio::pin!(asked);
-        loop {
-            tokio::select! {
-                asked = &mut asked => return asked,
-                () = tokio::time::sleep(TICK) => {
-                    if interrupt::requested() {
-                        return Err(Failure::Interrupted);
-                    }
-                }
-            }
-        }
+        self.server.lock(paths, self.arguments.note.as_deref(), wait).await
     }
 
     /// Those that the user has already.
