@@ -42,6 +42,7 @@ pub(crate) fn build() -> Result<()> {
 
 pub(crate) fn all(table_only: bool, graphs_only: bool, git_only: bool) -> Result<()> {
     if git_only {
+        crate::packages::install(&["git", "git-lfs"], "cargo xtask bench --git")?;
         shell::run("cargo build --quiet --release --package catraca")?;
         return git::measure(&shell::built("release/catraca"));
     }

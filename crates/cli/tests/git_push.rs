@@ -242,6 +242,14 @@ fn who_pushes_is_told_by_the_server_of_the_repository_and_mapped_to_owners() {
     config(&["catraca.ana.owner", "bo"]);
     push_as(&[("GL_USERNAME", "ana")])
         .failed(1, &["you push as 'ana', whose locks are those of 'bo'"]);
+    // Whoever has a name for each clone has the locks of all of them, and an empty name takes those before back.
+    config(&["--add", "catraca.ana.owner", "ana"]);
+    push_as(&[("GL_USERNAME", "ana")]).quietly(0);
+    config(&["--add", "catraca.ana.owner", ""]);
+    config(&["--add", "catraca.ana.owner", "ana-desk"]);
+    config(&["--add", "catraca.ana.owner", "ana-laptop"]);
+    push_as(&[("GL_USERNAME", "ana")])
+        .failed(1, &["you push as 'ana', whose locks are those of 'ana-desk' and 'ana-laptop'"]);
     config(&["catraca.pusherVariable", "GITEA_PUSHER_NAME"]);
     push_as(&[("GL_USERNAME", "x")])
         .failed(2, &["cannot tell who pushes: none of GITEA_PUSHER_NAME is set"]);
@@ -346,6 +354,69 @@ fn locks_are_released_when_their_owner_pushes() {
     assert!(is_locked(&ana, "a.psd"));
     ana.push(&["origin", ":refs/heads/other"]).succeeded();
     assert!(is_locked(&ana, "a.psd"));
+}
+
+#[test]
+fn locks_of_all_clones_of_whoever_pushes_are_released() {
+    let studio = Studio::open();
+    let (ana, bo) = two(&studio, "pushed");
+    // ana has locked 'a.psd' in one of her clones, and 'code.c' under the name of another.
+    bo.catraca(&["lock", "code.c"]).quietly(0);
+    let bare = studio.folder.path("pushed.git");
+    for owner in ["ana", "bo"] {
+        ana.user.git(&bare, &["config", "--add", "catraca.ana.owner", owner]).quietly(0);
+    }
+    ana.write("code.c", "2");
+    ana.change("a.psd", "2");
+    let pushed = ana.push(&["origin", "HEAD:refs/heads/helmet"]).succeeded();
+    assert!(pushed.stderr.contains("unlocked 'a.psd'"), "{}", pushed.stderr);
+    assert!(pushed.stderr.contains("unlocked 'code.c'"), "{}", pushed.stderr);
+    assert!(!is_locked(&ana, "a.psd") && !is_locked(&ana, "code.c") && is_locked(&ana, "b.psd"));
+}
+
+#[test]
+fn a_change_that_is_written_in_other_letters_keeps_a_lock_where_letters_do_not_count() {
+    let studio = Studio::open();
+    let bare = studio.bare("folded");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    ana.write("Art/A\u{e9}.psd", "1");
+    ana.commit("art");
+    ana.push(&["origin", "HEAD:main"]).succeeded();
+    // The same file, as commits from two kinds of machines write it.
+    ana.catraca(&["lock", "Art/A\u{e9}.psd"]).quietly(0);
+    ana.git(&["checkout", "--quiet", "-b", "more"]).succeeded();
+    ana.git(&["rm", "--quiet", "--cached", "Art/A\u{e9}.psd"]).succeeded();
+    std::fs::remove_dir_all(ana.place.join("Art")).unwrap();
+    ana.change("art/Ae\u{301}.psd", "3");
+    ana.push(&["origin", "more"]).succeeded();
+    ana.git(&["checkout", "--quiet", "main"]).succeeded();
+    ana.change("Art/A\u{e9}.psd", "2");
+    let pushed = ana.push(&["origin", "HEAD:main"]).succeeded();
+    let said = &pushed.stderr;
+    assert!(said.contains("stays locked: another branch has a change of it"), "{said}");
+    assert!(is_locked(&ana, "Art/A\u{e9}.psd"));
+    ana.git(&["merge", "--quiet", "--strategy=ours", "--no-edit", "more"]).succeeded();
+    ana.change("Art/A\u{e9}.psd", "4");
+    ana.push(&["origin", "HEAD:main"]).succeeded();
+    assert!(!is_locked(&ana, "Art/A\u{e9}.psd"));
+}
+
+#[test]
+fn four_thousand_tags_are_pushed_with_all_hooks() {
+    let studio = Studio::open();
+    let (_, bo) = two(&studio, "game");
+    let lines: String =
+        (0..4000).map(|number| format!("create refs/tags/t{number} HEAD\n")).collect();
+    std::fs::write(bo.place.join(".git/refs-to-make"), lines).unwrap();
+    let made = "git update-ref --stdin < .git/refs-to-make";
+    Ran::from(bo.user.command("sh", &bo.place).args(["-c", made]).output().unwrap()).succeeded();
+    let begin = std::time::Instant::now();
+    bo.git(&["push", "--quiet", "--tags", "origin"]).succeeded();
+    println!("pushed in {:?}", begin.elapsed());
+    let there = bo.git(&["ls-remote", "--tags", "origin"]).succeeded().stdout;
+    assert_eq!(there.lines().count(), 4000);
+    let log = studio.folder.read("audit.log");
+    assert!(!log.contains("denied"), "the client of Git LFS was known to the node: {log}");
 }
 
 #[test]

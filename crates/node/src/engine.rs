@@ -12,6 +12,7 @@ mod asking;
 mod links;
 mod parts;
 mod programs;
+mod releases;
 mod serving;
 mod shards;
 mod watching;
@@ -38,6 +39,8 @@ use self::askers::Askers;
 use self::links::{Links, Seats};
 use self::parts::Parts;
 use self::programs::Program;
+pub(crate) use self::releases::Released;
+use self::releases::Releases;
 use self::shards::Shards;
 use crate::audit::Audit;
 use crate::changes::Changes;
@@ -103,6 +106,8 @@ pub(crate) struct Engine {
     outboxes: Mutex<HashMap<Owner, Arc<Outbox>>>,
     /// Who waits for pages, durable holds and timed holds.
     askers: Askers,
+    /// Who is told of locks of files that are released by other means than the interface for Git.
+    releases: Releases,
     anomalies: AtomicU64,
     /// The members to whom a release is on its way that may wait for a request, one bit each.
     departing: AtomicU64,
@@ -188,6 +193,7 @@ impl Engine {
             programs: Mutex::default(),
             outboxes: Mutex::default(),
             askers: Askers::default(),
+            releases: Releases::default(),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
             is_ready: AtomicBool::new(false),

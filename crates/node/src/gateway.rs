@@ -14,13 +14,13 @@ use catraca_group::{
     Who,
 };
 use catraca_registry::Registry;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::yield_now;
 
 use crate::access::Identity;
 use crate::audit::Record;
 use crate::changes::Subscription;
-use crate::engine::Engine;
+use crate::engine::{Engine, Released};
 use crate::metrics::{self, Metrics};
 use crate::mutex::hold;
 use crate::observing::Observed;
@@ -114,9 +114,20 @@ impl Gateway {
         self.engine.acquire_durably(asked, identity).await.map(|hold| *hold)
     }
 
-    /// Releases a durable hold, wherever it is.
-    pub(crate) async fn unlock(&self, unlock: Unlock) -> Result<DurableHold, Refusal> {
+    /// Releases a durable hold, wherever it is, on behalf of `by`. If it is a lock of a file those are told who
+    /// watch its repository.
+    pub(crate) async fn unlock(&self, unlock: Unlock, by: &str) -> Result<DurableHold, Refusal> {
+        self.engine.release_durable(unlock, by).await.map(|hold| *hold)
+    }
+
+    /// The same, on behalf of the interface for Git, which tells of it itself if somebody has to know.
+    pub(crate) async fn unlock_for_git(&self, unlock: Unlock) -> Result<DurableHold, Refusal> {
         self.engine.unlock_durable(unlock).await.map(|hold| *hold)
+    }
+
+    /// Tells of locks of files that are released by other means than the interface for Git. One is told.
+    pub(crate) fn releases(&self) -> mpsc::Receiver<Released> {
+        self.engine.releases()
     }
 
     /// Gives a durable hold to another owner, wherever it is. Returns it as it is then.

@@ -38,6 +38,7 @@ use self::answer::Refused;
 use self::asking::Asking;
 use self::following::Following;
 use self::objects::Objects;
+pub(crate) use self::path::folded;
 pub(crate) use self::repositories::{MOST_REPOSITORIES, Repositories};
 use self::repository::{Repository, RepositoryError};
 use self::webhooks::Webhooks;
@@ -87,6 +88,7 @@ impl Git {
         let mut tasks = hold(&self.tasks);
         tasks.push(tokio::spawn(Arc::clone(&self.following).run()));
         tasks.push(tokio::spawn(Arc::clone(self).tidy()));
+        tasks.push(tokio::spawn(Arc::clone(self).tell_releases()));
         tasks.extend(self.webhooks.start());
         tasks.extend(self.objects.start());
     }

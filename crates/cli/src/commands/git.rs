@@ -22,6 +22,7 @@ mod repository;
 mod server;
 mod stale;
 mod steal;
+mod stolen;
 mod taken_over;
 mod unlock;
 

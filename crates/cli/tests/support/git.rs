@@ -16,6 +16,10 @@ policy = 'push'
 [[git.repository]]
 name = 'art/merged'
 policy = 'merge'
+[[git.repository]]
+name = 'art/folded'
+policy = 'merge'
+fold = ['case', 'backslash', 'unicode']
 ";
 
 /// A node with tokens for some people, and a folder for their repositories.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::ConfigError;
+use crate::git::folded;
 
 /// The branch of a repository of which nothing else was said.
 const USUAL_BRANCH: &str = "main";
@@ -92,7 +93,8 @@ pub enum Policy {
 }
 
 /// Which paths of a repository mean the same file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Fold {
     /// Those that differ in capital and small letters only.
     pub case: bool,
@@ -100,6 +102,13 @@ pub struct Fold {
     pub backslash: bool,
     /// Those that Unicode takes for the same text.
     pub unicode: bool,
+}
+
+impl Fold {
+    /// A path as it is the same for all that mean the same file. What is no path stays as it is.
+    pub fn path(self, path: &str) -> String {
+        folded(path, self).unwrap_or_else(|_| path.to_string())
+    }
 }
 
 /// Somebody who is told what happens to locks.

@@ -138,7 +138,7 @@ impl Engine {
             match &line.durable {
                 Some(durable) => {
                     let unlock = Unlock { target: Target::Id(durable.id), owner: None };
-                    match self.unlock_durable(unlock).await {
+                    match self.release_durable(unlock, by).await {
                         Ok(_) | Err(Refusal::NoSuchHold(_)) => {}
                         Err(why) => failed = Some(why),
                     }

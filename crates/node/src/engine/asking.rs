@@ -6,10 +6,10 @@ use catraca_group::{
     AcquireDurable, AcquireTimed, Behalf, HoldId, Links, Operation, Page, Picture, Query, Refusal,
     Target, TimedHold, Transfer, Unlock, Which,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
-use super::Engine;
 use super::askers::{Asker, Durable, Timed};
+use super::{Engine, Released};
 use crate::changes::unix_millis;
 use crate::native::Outbox;
 
@@ -33,6 +33,11 @@ impl<T> Drop for Waiting<'_, T> {
         let asker = self.engine.askers.take(self.number);
         drop(asker);
     }
+}
+
+/// Who releases a hold, if that is not its owner.
+fn releaser(unlock: &Unlock, by: &str) -> Option<String> {
+    unlock.owner.is_none().then(|| by.to_string())
 }
 
 impl Engine {
@@ -91,12 +96,26 @@ impl Engine {
         answer?
     }
 
-    /// Releases a durable hold.
+    /// Releases a durable hold, on behalf of the interface for Git.
     pub(crate) async fn unlock_durable(&self, unlock: Unlock) -> Durable {
         let mut waiting = self.wait(Asker::Durable);
         let asker = waiting.number;
         self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
         waiting.answer().await?
+    }
+
+    /// Releases a durable hold, on behalf of `by`. If it is a lock of a file the interface for Git is told.
+    pub(crate) async fn release_durable(&self, unlock: Unlock, by: &str) -> Durable {
+        let mut waiting = self.wait(Asker::Durable);
+        let asker = waiting.number;
+        self.releases.expect(asker, releaser(&unlock, by));
+        self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
+        waiting.answer().await?
+    }
+
+    /// Tells of locks of files that are released by other means than the interface for Git.
+    pub(crate) fn releases(&self) -> mpsc::Receiver<Released> {
+        self.releases.listen()
     }
 
     /// Looks at a durable hold.
@@ -137,9 +156,10 @@ impl Engine {
         self.ask_durably(asker, asked, identity);
     }
 
-    /// Releases a durable hold. What comes of it is told there, under this number.
-    pub(crate) fn unlock(&self, unlock: Unlock, outbox: &Arc<Outbox>, number: u32) {
+    /// Releases a durable hold, on behalf of `by`. What comes of it is told there, under this number.
+    pub(crate) fn unlock(&self, unlock: Unlock, by: &str, outbox: &Arc<Outbox>, number: u32) {
         let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
+        self.releases.expect(asker, releaser(&unlock, by));
         self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
     }
 

@@ -203,8 +203,13 @@ impl Engine {
                 self.losses.notify_waiters();
             }
             Output::Anomaly(what) => self.note(what),
-            Output::Durable(asker, result) | Output::Unlocked(asker, result) => {
+            Output::Durable(asker, result) => {
                 self.count_refusal(&result);
+                self.askers.tell_durable(asker, result);
+            }
+            Output::Unlocked(asker, result) => {
+                self.count_refusal(&result);
+                self.releases.settle(asker, &result);
                 self.askers.tell_durable(asker, result);
             }
             Output::Fence(asker, result) => self.askers.tell_fence(asker, result),

@@ -136,9 +136,9 @@ async fn durable_holds_are_asked_for_looked_at_and_released() {
         let owner = Some(owner.to_string());
         Unlock { target: Target::Name("x".to_string()), owner }
     };
-    let not_mine = soon(gateway.unlock(unlock("bert"))).await;
+    let not_mine = soon(gateway.unlock(unlock("bert"), "")).await;
     assert_eq!(not_mine, Err(Refusal::NotOwner("anna".to_string())));
-    assert_eq!(soon(gateway.unlock(unlock("anna"))).await, Ok(hold.clone()));
+    assert_eq!(soon(gateway.unlock(unlock("anna"), "")).await, Ok(hold.clone()));
     let gone = soon(gateway.durable(Target::Id(hold.id))).await;
     assert_eq!(gone, Err(Refusal::NoSuchHold(hold.id.to_string())));
 }

@@ -33,6 +33,8 @@ pub(crate) struct Selection {
     pub(crate) owner: Option<String>,
     /// Those that were taken before, in milliseconds since 1970.
     pub(crate) before: Option<u64>,
+    /// Those that were stolen from this owner.
+    pub(crate) stolen_from: Option<String>,
     /// Those after this folded path and id.
     pub(crate) after: Option<Place>,
 }
@@ -98,6 +100,7 @@ impl Index {
         let is_wanted = |lock: &Lock| {
             selection.owner.as_ref().is_none_or(|owner| lock.owner == *owner)
                 && selection.before.is_none_or(|before| lock.unix_millis < before)
+                && selection.stolen_from.as_ref().is_none_or(|it| lock.stolen_from.contains(it))
         };
         let range = locks.range((begin, Bound::Unbounded)).map(|(_, lock)| lock);
         let mut wanted = range.take_while(|lock| is_under(lock)).filter(|lock| is_wanted(lock));

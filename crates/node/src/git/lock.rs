@@ -19,9 +19,31 @@ pub(crate) struct Said {
     /// With which others it was taken, if that is not over yet or has not been forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) set: Option<String>,
+    /// Who has had it before and did not release it, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stolen_from: Vec<String>,
 }
 
+/// So many of those from whom a lock was stolen are told of.
+const MOST_ROBBED: usize = 8;
+
 impl Said {
+    /// What is said of a lock that `to` steals, with what it has to say; nothing if that does not fit.
+    pub(crate) fn of_stolen(was: &Lock, to: &str, note: String) -> Option<String> {
+        let before = std::iter::once(&was.owner).chain(&was.stolen_from);
+        let before = before.filter(|owner| *owner != to).take(MOST_ROBBED);
+        let stolen_from = before.cloned().collect();
+        let mut said = Said { path: was.path.clone(), note, set: None, stolen_from };
+        // Whoever lost it longest ago is left out first. The last one is told, unless the path leaves no room.
+        while said.stolen_from.len() > 1 && said.text().is_none() {
+            said.stolen_from.pop();
+        }
+        if (Said { note: String::new(), ..said.clone() }).text().is_none() {
+            said.stolen_from.clear();
+        }
+        said.text()
+    }
+
     /// As the note of a hold; nothing if it does not fit.
     pub(crate) fn text(&self) -> Option<String> {
         let text = serde_json::to_string(self).ok()?;
@@ -41,6 +63,8 @@ pub(crate) struct Lock {
     pub(crate) owner: String,
     pub(crate) unix_millis: u64,
     pub(crate) set: Option<String>,
+    /// Who has had it before and did not release it, the last one first.
+    pub(crate) stolen_from: Vec<String>,
     /// As answers show it.
     pub(crate) json: String,
 }
@@ -57,6 +81,8 @@ struct Body<'a> {
     member: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     team: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stolen_from: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -86,6 +112,7 @@ impl Lock {
                 fence: fence.to_string(),
                 member,
                 team: cluster(member),
+                stolen_from: &said.stolen_from,
             };
             // Texts can always be written.
             let json = serde_json::to_string(&body).unwrap_or_default();
@@ -99,6 +126,7 @@ impl Lock {
                 json,
                 path: said.path,
                 set: said.set,
+                stolen_from: said.stolen_from,
             })
         };
         hold.names.iter().zip(&hold.fences).filter_map(lock).collect()
@@ -123,7 +151,7 @@ fn said(hold: &DurableHold, repository: &Repository, name: &str, rest: &str, fol
     };
     match said.filter(|said| hold.names.len() == 1 && is_it(said)) {
         Some(said) => said,
-        None => Said { path: path::of_name(rest), note: hold.note.clone(), set: None },
+        None => Said { path: path::of_name(rest), note: hold.note.clone(), ..Said::default() },
     }
 }
 
@@ -165,7 +193,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_lock_is_shown_as_git_lfs_expects_it() {
-        let said = Said { path: "A b.psd".into(), note: "mine".into(), set: None };
+        let said = Said { path: "A b.psd".into(), note: "mine".into(), ..Said::default() };
         let hold = hold(0xabc, &["git/art/game/A%20b.psd"], "ann", &said.text().unwrap());
         let lock = json!({
             "id": format!("{:032x}", 0xabc), "path": "A b.psd", "owner": {"name": "ann"},
@@ -189,8 +217,40 @@ pub(crate) mod tests {
 
     #[test]
     fn a_note_that_is_too_long_is_none() {
-        let said = Said { path: "x".into(), note: "n".repeat(1100), set: None };
+        let said = Said { path: "x".into(), note: "n".repeat(1100), ..Said::default() };
         assert_eq!(said.text(), None);
+    }
+
+    #[test]
+    fn a_lock_that_is_stolen_says_from_whom_as_long_as_there_is_room() {
+        let stolen = |said: &str| -> Value {
+            let hold = hold(1, &["git/art/game/x"], "bob", said);
+            shown(&hold)[0]["stolen_from"].clone()
+        };
+        let lock = |owner: &str, note: &str| {
+            let hold = hold(1, &["git/art/game/x"], owner, note);
+            Lock::of(&hold, &GitConfig::default(), |_| None).remove(0)
+        };
+        let plain = Said { path: "x".into(), ..Said::default() }.text().unwrap();
+        assert_eq!(stolen(&plain), Value::Null);
+        let once = Said::of_stolen(&lock("ann", &plain), "bob", String::new()).unwrap();
+        assert_eq!(stolen(&once), json!(["ann"]));
+        let twice = Said::of_stolen(&lock("bob", &once), "cy", String::new()).unwrap();
+        assert_eq!(stolen(&twice), json!(["bob", "ann"]));
+        // Whoever steals it back was not robbed.
+        let back = Said::of_stolen(&lock("cy", &twice), "ann", String::new()).unwrap();
+        assert_eq!(stolen(&back), json!(["cy", "bob"]));
+        // A long note leaves room for the last one alone, or is refused.
+        let long =
+            "n".repeat(LONGEST_NOTE - plain.len() - r#","note":"","stolen_from":["cy"]"#.len());
+        let full = Said::of_stolen(&lock("cy", &twice), "dan", long.clone()).unwrap();
+        assert_eq!(stolen(&full), json!(["cy"]));
+        assert_eq!(Said::of_stolen(&lock("cy", &twice), "dan", long + "n"), None);
+        let path = "p".repeat(path::LONGEST_PATH);
+        let said = Said { path: path.clone(), ..Said::default() }.text().unwrap();
+        let hold = hold(1, &[&format!("git/art/game/{path}")], &"o".repeat(255), &said);
+        let was = Lock { path, ..Lock::of(&hold, &GitConfig::default(), |_| None).remove(0) };
+        assert_eq!(Said::of_stolen(&was, "bob", String::new()), Some(said));
     }
 
     #[test]

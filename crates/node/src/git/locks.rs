@@ -20,6 +20,7 @@ use super::asking::Asking;
 use super::index::Selection;
 use super::lock::{Lock, Said, id_of};
 use super::path::folded;
+use super::sets::Waiting;
 use super::taking::Wanted;
 use super::waiting::waits;
 use crate::access::{Denied, Role};
@@ -70,11 +71,13 @@ pub(crate) async fn lock(asking: Asking, body: Body) -> Result<Response, Refused
         Err(refused) if wait.is_zero() || is_own(&refused) => Err(refused),
         Err(_) => Ok(waits(asking, move |asking| async move {
             let asked = wanted.asked(catraca_group::Wait::AtMost(wait))?;
+            let waiting = Waiting::begin(&asking.git, std::slice::from_ref(&wanted));
             let forgetting =
                 Forgetting { git: Arc::clone(&asking.git), asked: Some(asked.clone()) };
             let lock = asking.git.take_asked(&wanted, asked).await;
             forgetting.over();
             let lock = lock?;
+            waiting.over();
             asking.git.tell_locked(&lock);
             still_may(&asking, &[&lock]).await?;
             Ok(one("lock", &lock))
@@ -182,12 +185,17 @@ struct ListQuery {
     under: Option<String>,
     owner: Option<String>,
     before: Option<String>,
+    stolen: Option<bool>,
 }
 
 /// A part of the locks.
 pub(crate) async fn locks(asking: Asking) -> Result<Response, Refused> {
     asking.may(Role::Observe)?;
     let asked: ListQuery = query(&asking)?;
+    let stolen_from = match asked.stolen {
+        Some(true) => Some(asking.owner(None)?),
+        _ => None,
+    };
     if let Some(found) = lookup(&asking, &asked).await? {
         let wanted = found.filter(|lock| asking.caller.sees(&lock.name) && fits(&asked, lock));
         return Ok(json(StatusCode::OK, format!("{{\"locks\":{}}}", list(&wanted))));
@@ -205,6 +213,7 @@ pub(crate) async fn locks(asking: Asking) -> Result<Response, Refused> {
         under: under.transpose()?,
         owner: asked.owner,
         before: before.transpose()?,
+        stolen_from,
         after: asked.cursor.as_deref().map(position).transpose()?,
     };
     let limit = asked.limit.map(|limit| limit.parse().ok().filter(|&limit| limit > 0));
@@ -368,7 +377,7 @@ pub(crate) async fn unlock(asking: Asking, id: &str, body: Body) -> Result<Respo
     // Whoever watches is told also if the client goes meanwhile.
     let unlocking = tokio::spawn(async move {
         let unlock = Unlock { target: Target::Id(lock.id), owner: is_own.then_some(owner) };
-        let hold = match git.gateway.unlock(unlock).await {
+        let hold = match git.gateway.unlock_for_git(unlock).await {
             Err(Refusal::NoSuchHold(_)) => return Err(no_such_lock()),
             released => released?,
         };
@@ -412,8 +421,7 @@ pub(crate) async fn steal(asking: Asking, id: &str, body: Body) -> Result<Respon
     if was.owner == owner {
         return Err(Refused::taken(&was, &owner));
     }
-    let said = Said { path: was.path.clone(), note: asked.note, set: None };
-    let note = said.text().ok_or_else(|| {
+    let note = Said::of_stolen(&was, &owner, asked.note).ok_or_else(|| {
         Refused::new(Kind::BadRequest, "long-note", "the note is too long; say it in fewer words")
     })?;
     let git = Arc::clone(&asking.git);

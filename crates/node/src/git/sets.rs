@@ -76,21 +76,23 @@ fn tidy_mark(set: &str) -> AcquireDurable {
     AcquireDurable { note: TIDIES.to_string(), request: random_name(), wait: Wait::no(), ..asked }
 }
 
-/// Somebody who waits for several files asks for nothing meanwhile: the audit log would not know of it.
-struct Waiting {
+/// Somebody who waits for files, as the audit log is told. Whoever waits for several asks for nothing meanwhile;
+/// and of one who waits for a single file, the log would not know that it is one of those who wait for people, and
+/// not only for an answer of the group.
+pub(super) struct Waiting {
     git: Arc<Git>,
     wanted: Vec<Wanted>,
     is_over: bool,
 }
 
 impl Waiting {
-    fn begin(git: &Arc<Git>, wanted: &[Wanted]) -> Self {
+    pub(super) fn begin(git: &Arc<Git>, wanted: &[Wanted]) -> Self {
         wanted.iter().for_each(|wanted| git.write_down_wait("git waits", wanted));
         Waiting { git: Arc::clone(git), wanted: wanted.to_vec(), is_over: false }
     }
 
     /// It has got them.
-    fn over(mut self) {
+    pub(super) fn over(mut self) {
         self.is_over = true;
     }
 }
@@ -252,7 +254,7 @@ impl Git {
     async fn end(&self, id: HoldId, owner: &str) {
         loop {
             let unlock = Unlock { target: Target::Id(id), owner: Some(owner.to_string()) };
-            match self.gateway.unlock(unlock).await {
+            match self.gateway.unlock_for_git(unlock).await {
                 // Somebody has stolen it meanwhile. A node that stops leaves the rest to others.
                 Ok(_) | Err(Refusal::NoSuchHold(_) | Refusal::NotOwner(_) | Refusal::Stopped) => {
                     return;

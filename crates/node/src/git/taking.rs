@@ -37,7 +37,7 @@ impl Wanted {
     /// The request for it. Each one has another name, so asking again is another request.
     pub(super) fn asked(&self, wait: Wait) -> Result<AcquireDurable, Refused> {
         let (path, note) = (self.path.given.clone(), self.note.clone());
-        let said = Said { path, note, set: self.set.clone() };
+        let said = Said { path, note, set: self.set.clone(), stolen_from: Vec::new() };
         let note = said.text().ok_or_else(|| {
             let detail = "the path and the note do not fit: together they have at most 950 bytes";
             Refused::new(Kind::BadRequest, "long-note", detail)
@@ -127,7 +127,7 @@ impl Git {
     /// Releases what nobody is to have.
     pub(super) async fn give_back(&self, id: HoldId) {
         let unlock = Unlock { target: Target::Id(id), owner: None };
-        if let Err(error) = self.gateway.unlock(unlock).await
+        if let Err(error) = self.gateway.unlock_for_git(unlock).await
             && !matches!(error, Refusal::NoSuchHold(_))
         {
             tracing::warn!(%error, %id, "a lock that nobody wants is still there");

@@ -10,6 +10,7 @@ use super::taking::Wanted;
 use crate::audit::Record;
 use crate::calendar::rfc3339;
 use crate::changes::unix_millis;
+use crate::engine::Released;
 
 /// What happened to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,28 @@ impl Kind {
 }
 
 impl Git {
+    /// A lock is in the registry, and whoever asked for it is told.
     pub(crate) fn tell_locked(&self, lock: &Arc<Lock>) {
+        // The audit log knows of the grant, but not how long the registry took to keep it.
+        self.gateway.record(Record {
+            what: "git locked",
+            name: Some(lock.name.clone()),
+            who: Some(lock.owner.clone()),
+            ..Record::default()
+        });
         self.tell(Kind::Locked, lock, None, &lock.owner);
+    }
+
+    /// Tells of locks that are released by other means, until the node stops.
+    pub(crate) async fn tell_releases(self: Arc<Self>) {
+        let mut releases = self.gateway.releases();
+        while let Some(Released { hold, by }) = releases.recv().await {
+            for lock in self.following.locks_of(&hold) {
+                let by = by.as_deref().unwrap_or(&lock.owner);
+                // Of force the audit log knows already.
+                self.tell(Kind::Unlocked, &Arc::new(lock.clone()), None, by);
+            }
+        }
     }
 
     /// `by` may be somebody else than the owner.
@@ -60,7 +81,7 @@ impl Git {
         self.webhooks.tell(&lock.repository.to_string(), &event);
     }
 
-    /// Somebody waits for a lock with others, or does not any more.
+    /// Somebody waits for a lock, or does not any more.
     pub(super) fn write_down_wait(&self, what: &'static str, wanted: &Wanted) {
         self.gateway.record(Record {
             what,

@@ -122,7 +122,8 @@ pub(super) async fn acquire(
 async fn hand_back(api: &Api, hold: &Hold) -> Result<(), Problem> {
     let id = hold_id(&hold.id)?;
     if hold.durable {
-        api.gateway.unlock(Unlock { target: Target::Id(id), owner: None }).await?;
+        // Nobody was told that it was granted, either.
+        api.gateway.unlock_for_git(Unlock { target: Target::Id(id), owner: None }).await?;
     } else {
         api.gateway.release(&Which::Id(id)).await?;
     }
@@ -294,7 +295,7 @@ pub(super) async fn release(
     caller.may_all(Role::Lock, &hold.names)?;
     if hold.durable {
         let owner = Some(caller.owner(asked.owner)?);
-        api.gateway.unlock(Unlock { target: Target::Id(id), owner }).await?;
+        api.gateway.unlock(Unlock { target: Target::Id(id), owner }, caller.name()).await?;
     } else {
         api.gateway.release(&Which::Id(id)).await?;
     }

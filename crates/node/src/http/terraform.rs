@@ -192,7 +192,7 @@ async fn release(
         return Err(Problem::new(Kind::Conflict, "not-owner", detail));
     }
     let owner = is_own.then_some(owner);
-    api.gateway.unlock(Unlock { target: Target::Id(hold.id), owner }).await?;
+    api.gateway.unlock(Unlock { target: Target::Id(hold.id), owner }, caller.name()).await?;
     Ok(JsonAnswer(LockInfo::of(&hold)).into_response())
 }
 

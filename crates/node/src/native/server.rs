@@ -301,7 +301,7 @@ impl Connection<'_> {
             }
             (ClientMessage::Unlock { request, unlock }, _) => {
                 self.has_asked = true;
-                engine.unlock(unlock, &self.outbox, request);
+                engine.unlock(unlock, &self.identity.name, &self.outbox, request);
             }
             (ClientMessage::Describe, _) => {
                 let description = Box::new(engine.describe());

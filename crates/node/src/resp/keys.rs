@@ -263,7 +263,7 @@ impl Keys<'_> {
     async fn unlock(&self, id: HoldId, owner: String) -> Result<bool, Failure> {
         self.identity.may_own(&owner)?;
         let unlock = Unlock { target: Target::Id(id), owner: Some(owner) };
-        Ok(found(self.gateway.unlock(unlock).await)?.is_some())
+        Ok(found(self.gateway.unlock(unlock, &self.identity.name).await)?.is_some())
     }
 
     /// Changes how long holds live. Returns false if one is gone.

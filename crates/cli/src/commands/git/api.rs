@@ -1,6 +1,6 @@
 //! What a server for locks says and is told: docs/GIT-API.md.
 
-use catraca_node::unix_millis_of;
+use catraca_node::{Fold, unix_millis_of};
 use serde::{Deserialize, Serialize};
 
 use super::now;
@@ -23,6 +23,9 @@ pub(super) struct Lock {
     pub(super) member: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) team: Option<String>,
+    /// Who has had it before and did not release it, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) stolen_from: Vec<String>,
 }
 
 /// Whose a lock is.
@@ -39,10 +42,20 @@ impl Lock {
 
     /// Who has it, for how long, and why: 'ana, for 5 min (new helmet)'.
     pub(super) fn in_words(&self) -> String {
-        let note = self.note.as_deref().filter(|note| !note.is_empty());
-        let note = note.map_or(String::new(), |note| format!(" ({})", shown(note)));
         let age = self.age_millis().map_or(String::new(), |age| format!(", for {}", lasting(age)));
-        format!("{}{age}{note}", shown(&self.owner.name))
+        format!("{}{age}{}", shown(&self.owner.name), self.remark())
+    }
+
+    /// What whoever had it before is told: 'bo has stolen 'a.psd' from you (ana is away)'.
+    pub(super) fn stolen_in_words(&self) -> String {
+        let (thief, path) = (shown(&self.owner.name), shown(&self.path));
+        format!("{thief} has stolen '{path}' from you{}", self.remark())
+    }
+
+    /// What the owner has to say about it, behind something else.
+    fn remark(&self) -> String {
+        let note = self.note.as_deref().filter(|note| !note.is_empty());
+        note.map_or(String::new(), |note| format!(" ({})", shown(note)))
     }
 }
 
@@ -63,6 +76,9 @@ pub(super) struct Whoami {
     pub(super) policy: Policy,
     #[serde(default = "main_branch")]
     pub(super) default_branch: String,
+    /// Which paths are the same file.
+    #[serde(default)]
+    pub(super) fold: Fold,
     #[serde(default)]
     pub(super) objects: String,
 }
@@ -112,4 +128,6 @@ pub(super) struct Filter {
     pub(super) owner: Option<String>,
     /// Locked before this moment, in milliseconds since 1970.
     pub(super) before: Option<u64>,
+    /// Those that were stolen from whoever asks.
+    pub(super) stolen: bool,
 }

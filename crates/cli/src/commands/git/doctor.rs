@@ -5,13 +5,13 @@ use std::io::Write;
 use serde_json::json;
 
 use super::address::{Address, without_secrets};
-use super::api::{Policy, Whoami};
+use super::api::{Lock, Policy, Whoami, shown};
 use super::config::{LFS_CONFIG, Origin, is_true};
 use super::hook_files::{Found, Hook, OF_BARE, OF_CLONES};
 use super::pusher::Pusher;
 use super::repository::{Repository, by_zeros, git, line_if_any, run, succeeds};
 use super::server::{Server, ServerArguments};
-use super::{AMISS, lockable};
+use super::{AMISS, lockable, stolen};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::Stdout;
@@ -143,17 +143,22 @@ fn ask(
     let server = match repository.top {
         Some(_) => arguments.server(config),
         None => Pusher::of_environment(config)
-            .and_then(|pusher| arguments.server_for_hook(config, &pusher.owner)),
+            .and_then(|pusher| arguments.server_for_hook(config, pusher.first_owner())),
     };
     let asked = server.and_then(|mut server: Server| {
         block_on(async {
             let about = server.whoami().await?;
-            Ok(about)
+            let stolen = match repository.top {
+                Some(_) => stolen::look(&mut server).await?,
+                None => Vec::new(),
+            };
+            Ok((about, stolen))
         })
     });
     match asked {
-        Ok(about) => {
+        Ok((about, stolen)) => {
             of_server(repository, &about, findings);
+            of_stolen(&stolen, findings);
             Some(about)
         }
         Err(failure) => {
@@ -161,6 +166,20 @@ fn ask(
             findings.bad(what, remedy);
             None
         }
+    }
+}
+
+/// Nobody but the thief has said so yet.
+fn of_stolen(stolen: &[Lock], findings: &mut Findings) {
+    for lock in stolen {
+        let path = shown(&lock.path);
+        findings.bad(
+            lock.stolen_in_words(),
+            format!(
+                "ask '{}'; what you have changed in it cannot be pushed; 'catraca git steal' takes '{path}' back",
+                shown(&lock.owner.name)
+            ),
+        );
     }
 }
 
@@ -329,8 +348,10 @@ fn of_bare(repository: &Repository, about: Option<&Whoami>, findings: &mut Findi
     hooks(repository, &OF_BARE, findings);
     match Pusher::of_environment(&repository.config) {
         Ok(pusher) => findings.good(format!(
-            "whoever pushes is told by {}; here that is '{}', whose locks are those of '{}'",
-            pusher.source, pusher.name, pusher.owner
+            "whoever pushes is told by {}; here that is '{}', whose locks are those of {}",
+            pusher.source,
+            pusher.name,
+            pusher.owners_in_words()
         )),
         // Only the server of the repository sets it.
         Err(_) => findings.good(format!(

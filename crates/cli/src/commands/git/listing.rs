@@ -8,8 +8,9 @@ use serde_json::json;
 use super::api::{Filter, Lock, shown};
 use super::repository::Repository;
 use super::server::ServerArguments;
-use super::{TAKEN, now, paths};
+use super::{TAKEN, now, paths, stolen};
 use crate::Outcome;
+use crate::failure::Failure;
 use crate::output::{Stdout, end_when_unread, terminal_width};
 use crate::service::{block_on, ends_with};
 use crate::table::{Align, Table, counted, lasting};
@@ -64,7 +65,10 @@ impl Locks {
             let age = |older: Duration| now().saturating_sub(older.as_millis() as u64);
             let under = under.filter(|folder| !folder.is_empty());
             let before = self.older.map(age);
-            server.locks(&Filter { owner, under, before, ..Filter::default() }).await
+            let filter = Filter { owner, under, before, ..Filter::default() };
+            let locks = server.locks(&filter).await?;
+            stolen::tell(&mut server, &repository).await;
+            Ok::<_, Failure>(locks)
         })?;
         let mut out = Stdout::lock();
         if self.json {

@@ -8,7 +8,7 @@ use super::paths;
 use super::repository::{Repository, succeeds};
 use super::server::{Server, ServerArguments};
 use super::stale::{self, Copies};
-use super::{AMISS, LATE, TAKEN, lockable, say};
+use super::{AMISS, LATE, TAKEN, lockable, say, stolen};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::Stdout;
@@ -90,10 +90,14 @@ impl Arguments {
         block_on(async {
             let (me, own) = (None, Vec::new());
             let mut asking = Asking { repository: &repository, server, arguments: &self, me, own };
-            match is_whole {
+            let outcome = match is_whole {
                 true => asking.whole(&paths).await,
                 false => asking.one_by_one(&paths).await,
+            };
+            if let Ok(()) | Err(Failure::Own(TAKEN | AMISS | LATE, _)) = outcome {
+                stolen::tell(&mut asking.server, &repository).await;
             }
+            outcome
         })
     }
 }

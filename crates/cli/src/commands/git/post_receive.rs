@@ -5,7 +5,7 @@ use std::io::Write;
 
 use catraca_node::unix_millis_of;
 
-use super::api::{Lock, Policy, shown};
+use super::api::{Lock, Policy, Whoami, shown};
 use super::changed::{Moved, Paths, Telling, Update, received};
 use super::config::Config;
 use super::pusher::Pusher;
@@ -49,13 +49,13 @@ impl Arguments {
         let updates = received(std::io::stdin().lock())?;
         let config = Config::read(None)?;
         let pusher = Pusher::of_environment(&config)?;
-        let mut server = server.server_for_hook(&config, &pusher.owner)?;
+        let mut server = server.server_for_hook(&config, pusher.first_owner())?;
         block_on(async {
             let about = server.whoami().await?;
             let locks = match about.policy {
                 Policy::Hand => return Ok(()),
-                Policy::Push => pushed(&mut server, &updates, &pusher.owner).await?,
-                Policy::Merge => merged(&mut server, &updates, &about.default_branch).await?,
+                Policy::Push => pushed(&mut server, &updates, &pusher.owners).await?,
+                Policy::Merge => merged(&mut server, &updates, &about).await?,
             };
             release(&mut server, &locks).await
         })
@@ -66,7 +66,7 @@ impl Arguments {
 async fn pushed(
     server: &mut Server,
     updates: &[Update],
-    owner: &str,
+    owners: &[String],
 ) -> Result<Vec<Lock>, Failure> {
     let branches: Vec<&Update> =
         updates.iter().filter(|it| it.name.starts_with("refs/heads/")).collect();
@@ -78,7 +78,7 @@ async fn pushed(
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let paths = Telling::of_commits(&news, &known, &[])?.paths()?;
     let locks = locks_on(server, &paths).await?;
-    Ok(locks.into_iter().filter(|lock| lock.owner.name == owner).collect())
+    Ok(locks.into_iter().filter(|lock| owners.contains(&lock.owner.name)).collect())
 }
 
 /// Everything that the repository had before this push: the refs are moved already.
@@ -96,9 +96,9 @@ fn known_before(updates: &[Update]) -> Result<Vec<String>, Failure> {
 async fn merged(
     server: &mut Server,
     updates: &[Update],
-    default: &str,
+    about: &Whoami,
 ) -> Result<Vec<Lock>, Failure> {
-    let name = format!("refs/heads/{default}");
+    let name = format!("refs/heads/{}", about.default_branch);
     let Some(update) = updates.iter().find(|it| it.name == name) else { return Ok(Vec::new()) };
     let Some(new) = update.new.as_deref() else { return Ok(Vec::new()) };
     let paths = match update.old.as_deref() {
@@ -112,10 +112,16 @@ async fn merged(
     let locks = locks_on(server, &paths).await?;
     let times = locks.iter().filter_map(|lock| unix_millis_of(&lock.locked_at));
     let Some(first) = times.min() else { return Ok(locks) };
-    let elsewhere = changed_elsewhere(new, first)?;
+    let fold = about.fold;
+    let mut elsewhere: BTreeMap<String, u64> = BTreeMap::new();
+    for (path, time) in changed_elsewhere(new, first)? {
+        // However the commits write a path: it is the same file to the server for locks.
+        let last = elsewhere.entry(fold.path(&path)).or_default();
+        *last = time.max(*last);
+    }
     let is_pending = |lock: &Lock| {
         let since = unix_millis_of(&lock.locked_at).unwrap_or(0) / 1000;
-        elsewhere.get(&lock.path).is_some_and(|&last| last >= since)
+        elsewhere.get(&fold.path(&lock.path)).is_some_and(|&last| last >= since)
     };
     let (kept, free): (Vec<Lock>, Vec<Lock>) = locks.into_iter().partition(is_pending);
     for lock in kept {

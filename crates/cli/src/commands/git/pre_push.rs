@@ -4,6 +4,7 @@ use super::changed::{Telling, pushed};
 use super::pre_receive::{Push, finish};
 use super::repository::{Repository, run_with};
 use super::server::ServerArguments;
+use super::stolen;
 use super::taken_over::default_tip;
 use crate::Outcome;
 use crate::failure::Failure;
@@ -63,11 +64,12 @@ impl Arguments {
             block_on(async {
                 let me = server.whoami().await?;
                 who = format!("you are '{}'", me.name);
+                stolen::tell(&mut server, &repository).await;
                 let remote = remote.as_deref().unwrap_or("origin");
                 let default = default_tip(&format!("refs/remotes/{remote}/HEAD"));
                 let named = || default_tip(&format!("refs/remotes/{remote}/{}", me.default_branch));
                 let default = default.or_else(named);
-                let push = Push { of_commits, updates: &updates, default, owner: &me.name };
+                let push = Push { of_commits, updates: &updates, default, owners: &[me.name] };
                 push.refused(&mut server).await
             })
         };

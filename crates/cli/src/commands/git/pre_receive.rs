@@ -31,6 +31,8 @@ Settings of git, in the bare repository or for the whole server:
                           'administer' if post-receive releases locks
   catraca.PUSHER.owner    the owner of locks that somebody who pushes is, where names differ:
                           git config catraca.ana.maria@example.org.owner ana
+                          several, for a name for each clone: git config --add; an empty one
+                          takes back what was said before it, such as for the whole machine
   catraca.pusherVariable  the variable that says who pushes, if only one is to be believed
   catraca.unreachable     'refuse' (the default) or 'allow': pushes while no server answers
   catraca.timeout         how long a server may say nothing, in seconds: 60
@@ -50,13 +52,13 @@ impl Arguments {
         let config = Config::read(None)?;
         let pusher = Pusher::of_environment(&config)?;
         let asked = || {
-            let mut server = server.server_for_hook(&config, &pusher.owner)?;
+            let mut server = server.server_for_hook(&config, pusher.first_owner())?;
             let news: Vec<&str> = updates.iter().filter_map(|it| it.new.as_deref()).collect();
             let push = Push {
                 of_commits: Telling::of_commits(&news, &[], &["--not", "--all"])?,
                 updates: &updates,
                 default: default_tip("HEAD"),
-                owner: &pusher.owner,
+                owners: &pusher.owners,
             };
             block_on(push.refused(&mut server))
         };
@@ -71,7 +73,8 @@ pub(super) struct Push<'a> {
     pub(super) updates: &'a [Update],
     /// The tip of the default branch before the push.
     pub(super) default: Option<String>,
-    pub(super) owner: &'a str,
+    /// Whose locks do not stand against it.
+    pub(super) owners: &'a [String],
 }
 
 /// A lock that stands against a push.
@@ -86,7 +89,7 @@ impl Push<'_> {
         let moved: Vec<Moved<'_>> = self.updates.iter().filter_map(Update::moved).collect();
         let tips = if moved.is_empty() { None } else { Some(Telling::of_tips(&moved)?) };
         let by_commits = self.of_commits.paths()?;
-        let is_other = |lock: &Lock| lock.owner.name != self.owner;
+        let is_other = |lock: &Lock| !self.owners.contains(&lock.owner.name);
         let by_tips: Paths = match tips {
             Some(tips) => tips.paths()?,
             None => Paths::new(),

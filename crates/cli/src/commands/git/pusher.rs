@@ -15,8 +15,8 @@ pub(super) struct Pusher {
     pub(super) name: String,
     /// Where that was found.
     pub(super) source: String,
-    /// As the server for locks calls it.
-    pub(super) owner: String,
+    /// As the server for locks calls it: several names, if it has a name for each of its clones.
+    pub(super) owners: Vec<String>,
 }
 
 impl Pusher {
@@ -50,17 +50,37 @@ impl Pusher {
             Failure::input(format!("cannot tell who pushes: none of {names} is set"))
         })?;
         let mapped = config.subsections("catraca", "owner").filter(|(pusher, _)| *pusher == name);
-        let owner = mapped.last().map_or_else(|| name.clone(), |(_, owner)| owner.to_string());
-        Ok(Pusher { name, source, owner })
+        let mut owners: Vec<String> = Vec::new();
+        for (_, owner) in mapped {
+            match owner {
+                // As git has it: what was said before, for the whole machine, does not count here.
+                "" => owners.clear(),
+                owner => owners.push(owner.to_string()),
+            }
+        }
+        if owners.is_empty() {
+            owners.push(name.clone());
+        }
+        Ok(Pusher { name, source, owners })
+    }
+
+    /// For whom the hook speaks to a server that wants no token.
+    pub(super) fn first_owner(&self) -> &str {
+        self.owners.first().map_or(&self.name, |owner| owner)
+    }
+
+    /// Whose locks are those of the pusher, with quotes.
+    pub(super) fn owners_in_words(&self) -> String {
+        format!("'{}'", self.owners.join("' and '"))
     }
 
     pub(super) fn in_words(&self) -> String {
-        let owner = if self.owner == self.name {
+        let owners = if self.owners == [self.name.clone()] {
             String::new()
         } else {
-            format!(", whose locks are those of '{}'", self.owner)
+            format!(", whose locks are those of {}", self.owners_in_words())
         };
-        format!("you push as '{}'{owner}, by {}", self.name, self.source)
+        format!("you push as '{}'{owners}, by {}", self.name, self.source)
     }
 }
 
@@ -74,7 +94,7 @@ mod tests {
             variables.iter().find(|(its, _)| *its == name).map(|(_, value)| value.to_string())
         };
         let pusher = Pusher::find(&config, variable, || Some("git".to_string())).ok()?;
-        Some((pusher.name, pusher.owner))
+        Some((pusher.name, pusher.owners.join("+")))
     }
 
     #[test]
@@ -88,6 +108,12 @@ mod tests {
         let is = |name: &str, owner: &str| Some((name.to_string(), owner.to_string()));
         assert_eq!(found(map, &[("GL_USER", "Ana Maria")]), is("Ana Maria", "ana"));
         assert_eq!(found(map, &[]), is("git", "shared"));
+        // Somebody with two clones, and one for whom the repository says something else than the machine.
+        let two = "catraca.ana.owner\nana-desk\0catraca.bo.owner\nb\0catraca.ana.owner\nana-lap\0";
+        assert_eq!(found(two, &[("GL_USER", "ana")]), is("ana", "ana-desk+ana-lap"));
+        let anew = "catraca.ana.owner\nother\0catraca.ana.owner\n\0catraca.ana.owner\nana\0";
+        assert_eq!(found(anew, &[("GL_USER", "ana")]), own("ana"));
+        assert_eq!(found("catraca.ana.owner\n\0", &[("GL_USER", "ana")]), own("ana"));
         let only = "catraca.pushervariable\nGITEA_PUSHER_NAME\0";
         assert_eq!(found(only, &[("GL_USERNAME", "g"), ("GITEA_PUSHER_NAME", "t")]), own("t"));
         assert_eq!(found(only, &[("GL_USERNAME", "g")]), None);

@@ -25,8 +25,8 @@ use crate::value::span;
 /// Shows how long people waited for locks on files: for other people, and for the network.
 ///
 /// It reads the audit logs of all nodes of a group (catraca node --audit FILE). A wait is for people while
-/// somebody has the file, and for the network and the algorithm otherwise. Beside it are the figures of the
-/// simulated teams of 'catraca experiment s0-teams'.
+/// somebody has the file; otherwise it is for the network: the algorithm, and the registry that keeps the lock.
+/// Beside it are the figures of the simulated teams of 'catraca experiment s0-teams'.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(super) struct Arguments {
@@ -119,6 +119,7 @@ fn print(figures: &Figures, simulated: Option<&Simulated>, missing: u64) -> Outc
         }
         if simulated.is_some() {
             writeln!(out, "\ns0-teams: {}", simulated::WHAT)?;
+            writeln!(out, "{NO_MESSAGES}")?;
         }
     }
     if missing > 0 {
@@ -127,6 +128,10 @@ fn print(figures: &Figures, simulated: Option<&Simulated>, missing: u64) -> Outc
     out.flush()?;
     Ok(())
 }
+
+/// Why a cell of the table is empty.
+const NO_MESSAGES: &str = "Messages are not measured: audit logs have none, and members send them for all locks \
+     together (catraca_messages_sent of /metrics counts those).";
 
 fn table(figures: &Figures, simulated: Option<&Simulated>) -> Table {
     let mut columns = vec![("", Align::Left), ("measured", Align::Right)];
@@ -158,7 +163,7 @@ fn table(figures: &Figures, simulated: Option<&Simulated>) -> Table {
     row("had it at once", share(figures.at_once_share()), None);
     row("gave up waiting", grouped(figures.given_up), None);
     row("held, mean", time(figures.mean_hold()), of(|it| Some(time(it.hold))));
-    row("stayed within the team", share(figures.within_share()), None);
+    row("stayed within the team", share(figures.within_share()), of(|it| Some(share(it.within))));
     row(
         "messages between teams, per lock",
         "-".to_string(),
@@ -226,7 +231,7 @@ fn print_json(figures: &Figures, simulated: Option<&Simulated>, missing: u64) ->
         json!({
             "wait_mean_ms": it.wait(), "people_mean_ms": it.people, "network_mean_ms": it.network,
             "people_share": it.people_share(), "wait_p99_ms": it.percentile, "hold_mean_ms": it.hold,
-            "messages_between_per_lock": it.between,
+            "messages_between_per_lock": it.between, "within_team_share": it.within,
         })
     });
     let report = json!({

@@ -295,6 +295,9 @@ impl Server {
         if let Some(before) = filter.before {
             query += &format!("&before={}", encoded(&catraca_node::rfc3339(before)));
         }
+        if filter.stolen {
+            query += "&stolen=true";
+        }
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
         loop {

@@ -5,7 +5,7 @@ use std::io::Write;
 use super::api::{Filter, Lock, shown};
 use super::repository::{Repository, line_if_any, run};
 use super::server::{Server, ServerArguments};
-use super::{AMISS, TAKEN, lockable, paths, say};
+use super::{AMISS, TAKEN, lockable, paths, say, stolen};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::Stdout;
@@ -77,6 +77,7 @@ impl Arguments {
             }
             let released = self.release(&mut server, &locks, &mut code).await?;
             finish(&repository, &released)?;
+            stolen::tell(&mut server, &repository).await;
             ends_with(code)
         })
     }

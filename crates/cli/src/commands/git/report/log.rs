@@ -15,12 +15,17 @@ use crate::output::reason;
 pub(super) enum What {
     /// Before everything else at the same moment: it makes room.
     Ended,
+    /// Asks the group, be it only whether it can be had at once.
+    Asks,
+    /// Is willing to wait for it, or for it and other files at once. Of several nothing is asked for until all of
+    /// them are free.
     Waits,
-    /// For this and other files at once. Nothing is asked for until all of them are free.
-    WaitsForSeveral,
+    /// What it asked for did not come in its time.
+    Refused,
     GivesUp,
-    GivesUpSeveral,
     Granted,
+    /// It is in the registry, and whoever asked for it is told.
+    Confirmed,
     Stolen,
 }
 
@@ -87,11 +92,12 @@ impl Log {
 
     fn take(&mut self, line: Line) {
         let what = match line.what.as_str() {
-            "waits" => What::Waits,
-            "gives-up" => What::GivesUp,
-            "git waits" => What::WaitsForSeveral,
-            "git gives-up" => What::GivesUpSeveral,
+            "waits" => What::Asks,
+            "gives-up" => What::Refused,
+            "git waits" => What::Waits,
+            "git gives-up" => What::GivesUp,
             "granted" => What::Granted,
+            "git locked" => What::Confirmed,
             "released" | "lost" | "forced" => What::Ended,
             "git steal" => What::Stolen,
             "dropped" => {
