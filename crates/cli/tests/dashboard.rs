@@ -172,7 +172,10 @@ fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(20, 23, 28)"), dark, "{back}");
             let stem = if view.is_empty() { "overview" } else { view.split('/').next().unwrap() };
-            browser.keep(&format!("{stem}-{width}-{}", if dark { "dark" } else { "light" }));
+            support::keep_picture(
+                &browser,
+                &format!("{stem}-{width}-{}", if dark { "dark" } else { "light" }),
+            );
         }
     }
     assert_eq!(browser.console_messages(), [""; 0]);
