@@ -33,6 +33,28 @@ pub(crate) fn all(seed: u64, time: Duration) -> Result<()> {
     Ok(())
 }
 
+/// All targets with cargo-fuzz, which looks where an input leads, for `time` together; if it is there.
+pub(crate) fn guided(time: Duration) -> Result<()> {
+    if !shell::succeeds("cargo +nightly fuzz --version") {
+        println!("cargo-fuzz was left out: 'cargo +nightly fuzz' does not run here");
+        return Ok(());
+    }
+    for target in TARGETS {
+        std::fs::create_dir_all(shell::root().join("target/fuzz-corpus").join(target.name))?;
+        shell::run(&guided_command(target.name, time / TARGETS.len() as u32))?;
+    }
+    Ok(())
+}
+
+/// What it finds new is written to the first folder, which is not kept; from the others it only reads.
+fn guided_command(target: &str, time: Duration) -> String {
+    let (seconds, slow) = (time.as_secs().max(1), SLOW.as_secs());
+    format!(
+        "cargo +nightly fuzz run {target} target/fuzz-corpus/{target} fuzz/corpus/{target} -- \
+         -max_total_time={seconds} -max_len={LONGEST} -timeout={slow}"
+    )
+}
+
 /// The inputs that are kept for a target.
 fn corpus(target: &str) -> Result<Vec<Vec<u8>>> {
     let folder = shell::root().join("fuzz/corpus").join(target);
@@ -190,6 +212,20 @@ mod tests {
         let kept = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
         assert!(std::fs::read(kept.path()).unwrap().contains(&0xff));
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn cargo_fuzz_has_every_target_and_keeps_the_corpus_as_it_is() {
+        let manifest = std::fs::read_to_string(shell::root().join("fuzz/Cargo.toml")).unwrap();
+        for target in TARGETS {
+            assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
+            let command = guided_command(target.name, Duration::from_millis(1500));
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let place = words.iter().position(|word| *word == target.name).unwrap();
+            assert!(words[place + 1].starts_with("target/"), "{command}");
+            assert!(shell::root().join(words[place + 2]).is_dir(), "{command}");
+            assert!(words.contains(&"-max_total_time=1"), "{command}");
+        }
     }
 
     #[test]

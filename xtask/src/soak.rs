@@ -23,7 +23,8 @@ const MOST_CHANGES: u64 = 5_000_000;
 /// What a soak consists of.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Minutes for the seeded runs of nodes and of members; a tenth of that for inputs of strangers
+    /// Minutes for the seeded runs of nodes and of members; a tenth of that for inputs of strangers, and again for
+    /// those of cargo-fuzz if it is there
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// Only this part
@@ -40,7 +41,7 @@ enum Part {
     Groups,
     /// Every order of what can happen in groups of three members, one of which fails
     Changes,
-    /// Inputs of strangers, changed at random
+    /// Inputs of strangers, changed at random, and by cargo-fuzz if it is there
     Fuzz,
     /// Random runs of nodes and of members
     Runs,
@@ -67,7 +68,9 @@ pub(crate) fn explore(options: &Options) -> Result<()> {
         explore_changes()?;
     }
     if wants(Part::Fuzz) {
-        crate::fuzz::all(minutes, Duration::from_secs(minutes * 6))?;
+        let time = Duration::from_secs(minutes * 6);
+        crate::fuzz::all(minutes, time)?;
+        crate::fuzz::guided(time)?;
     }
     if wants(Part::Runs) {
         seeded_runs(Duration::from_secs(minutes * 60))?;

@@ -34,16 +34,25 @@ const PACKAGES: &[&str] = &[
     "tmux",
 ];
 
+/// The same for programs that many have from elsewhere, with the command that shows it: what runs lock libraries
+/// of JavaScript, and what installs them.
+const UNLESS_THERE: &[(&str, &str)] = &[("nodejs", "node --version"), ("npm", "npm --version")];
+
+/// With this a test does not leave out what could be had.
+const REQUIRE: &[(&str, &str)] = &[("CATRACA_TESTS_REQUIRE", "1")];
+
 pub(crate) fn all() -> Result<()> {
-    crate::packages::install(PACKAGES, "cargo xtask test")?;
+    let missing = UNLESS_THERE.iter().filter(|(_, command)| !succeeds(command));
+    let missing: Vec<&str> = missing.map(|(package, _)| *package).collect();
+    crate::packages::install(&[PACKAGES, &missing].concat(), "cargo xtask test")?;
     run("cargo fmt --all --check")?;
     run("cargo clippy --workspace --all-targets -- -D warnings")?;
     run_with("cargo doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")])?;
     dependencies()?;
     if succeeds("cargo nextest --version") {
-        run("cargo nextest run --workspace")?;
+        run_with("cargo nextest run --workspace", REQUIRE)?;
     } else {
-        run("cargo test --workspace --lib --bins --tests")?;
+        run_with("cargo test --workspace --lib --bins --tests", REQUIRE)?;
     }
     // As the README has it: which of the binaries is meant must be clear.
     run("cargo run --quiet -- --version")?;

@@ -208,7 +208,10 @@ fn views_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             assert!(wide.as_u64().unwrap() <= u64::from(width), "{name}: {wide} at {width}");
             let back = browser.run_script("return getComputedStyle(document.body).backgroundColor");
             assert_eq!(back.as_str().unwrap().contains("rgb(20, 23, 28)"), dark, "{back}");
-            browser.keep(&format!("{name}-{width}-{}", if dark { "dark" } else { "light" }));
+            support::keep_picture(
+                &browser,
+                &format!("{name}-{width}-{}", if dark { "dark" } else { "light" }),
+            );
         }
     }
     assert_eq!(browser.console_messages(), [""; 0]);

@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use support::service::{Service, addresses, wait_until};
@@ -393,4 +394,44 @@ fn both_interfaces_are_served_at_the_addresses_of_the_flags_and_said() {
     service.nodes[0].says(&format!("redis-cli -h {host} -p {port} CATRACA.HELP"));
     assert_eq!(Http::open(&http).ask("GET", "/healthz", None).0, 200);
     assert_eq!(Resp::open(&resp).call("PING"), "PONG");
+}
+
+/// Every source of tests below a folder, one after the other.
+fn sources(folder: &Path, all: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        match (path.is_dir(), ending) {
+            (true, _) => sources(&path, all),
+            (false, Some("rs" | "py")) => all.push_str(&std::fs::read_to_string(&path).unwrap()),
+            (false, _) => {}
+        }
+    }
+}
+
+#[test]
+fn every_test_that_is_named_where_interfaces_promise_something_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/INTERFACES.md")).unwrap();
+    let mut all = String::new();
+    for folder in ["crates", "clients/python"] {
+        sources(&root.join(folder), &mut all);
+    }
+    // Every other part is between backticks.
+    let named = text.split('`').skip(1).step_by(2);
+    let is_test = |word: &&str| {
+        let is_name = word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        is_name && word.matches('_').count() > 3
+    };
+    let named: Vec<&str> = named.filter(is_test).collect();
+    assert!(named.len() > 30, "{named:?}");
+    for name in named {
+        let is_there =
+            all.contains(&format!("fn {name}(")) || all.contains(&format!("def {name}("));
+        assert!(is_there, "there is no test '{name}'");
+    }
+    // Nobody is left without a line.
+    for row in text.lines().filter(|line| line.starts_with('|')) {
+        assert!(row.split('|').skip(1).all(|cell| cell != " "), "an empty cell: {row}");
+    }
 }

@@ -289,7 +289,7 @@ fn the_page_fits_a_phone_and_a_wide_screen_in_light_and_dark() {
             assert_eq!(back.as_str().unwrap().contains("rgb(21, 24, 28)"), dark, "{back}");
             assert_eq!(browser.console_messages(), [""; 0]);
             let shade = if dark { "dark" } else { "light" };
-            browser.keep(&format!("lab-{name}-{width}-{shade}"));
+            support::keep_picture(&browser, &format!("lab-{name}-{width}-{shade}"));
         }
     }
 }

@@ -143,7 +143,10 @@ fn pages_fit_a_phone_and_a_wide_screen_in_light_and_dark() {
             assert_eq!(back.as_str().unwrap().contains("rgb(21, 24, 28)"), dark, "{back}");
             assert_eq!(browser.console_messages(), [""; 0]);
             let stem = page.file_stem().unwrap().to_str().unwrap();
-            browser.keep(&format!("{stem}-{width}-{}", if dark { "dark" } else { "light" }));
+            support::keep_picture(
+                &browser,
+                &format!("{stem}-{width}-{}", if dark { "dark" } else { "light" }),
+            );
         }
     }
 }
@@ -285,7 +288,7 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
         let wide = browser.run_script("return document.documentElement.scrollWidth");
         assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
         assert_eq!(browser.console_messages(), [""; 0]);
-        browser.keep(&format!("contacts-{width}"));
+        support::keep_picture(&browser, &format!("contacts-{width}"));
     }
 }
 

@@ -15,8 +15,14 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A group of one that grants locks.
 pub(crate) async fn alone() -> Node {
+    alone_with(|_| {}).await
+}
+
+/// The same, told something else too.
+pub(crate) async fn alone_with(tell: impl FnOnce(&mut Config)) -> Node {
     let mut config = Config::alone();
     config.listen = Some("127.0.0.1:0".to_string());
+    tell(&mut config);
     let node = Node::start(config).await.unwrap();
     node.ready().await.unwrap();
     node

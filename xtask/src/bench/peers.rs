@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use bare::serve;
 use machine::Machine;
-use results::{Cores, Ratio, Results, ratios, worst};
+use results::{Ceiling, Cores, Ratio, Results, ceilings, ratios, worst};
 use systems::{Kind, Measured, SYSTEMS, System};
 
 use crate::{packages, shell};
@@ -105,6 +105,7 @@ struct Report<'a> {
     #[serde(flatten)]
     results: &'a Results,
     ratios: &'a [Ratio],
+    ceilings: &'a [Ceiling],
 }
 
 /// Measures with the builds that are beside this one.
@@ -123,14 +124,16 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
         );
     }
     println!("{}", table::ratios(&worst));
+    let ceilings = ceilings(&results);
+    println!("What can be reached at all:\n\n{}", table::ceilings(&ceilings));
     for (what, why) in &results.missing {
         println!("not measured: {what}: {why}");
     }
     let Options { seconds, rounds, json, .. } = options;
     if let Some(file) = json {
         let (seconds, rounds) = (*seconds, *rounds);
-        let report =
-            Report { machine: &machine, seconds, rounds, results: &results, ratios: &ratios };
+        let (machine, results, ratios, ceilings) = (&machine, &results, &ratios, &ceilings);
+        let report = Report { machine, seconds, rounds, results, ratios, ceilings };
         let text = serde_json::to_string_pretty(&report)? + "\n";
         std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }

@@ -179,16 +179,6 @@ impl Browser {
         std::fs::write(path, picture.unwrap()).unwrap();
     }
 
-    /// Keeps what the page shows for people to look at, in `target/tmp/screenshots`, if `CATRACA_SCREENSHOTS`
-    /// is set. The name is without its ending.
-    pub(crate) fn keep(&self, name: &str) {
-        if std::env::var_os("CATRACA_SCREENSHOTS").is_some() {
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
-            std::fs::create_dir_all(&folder).unwrap();
-            self.screenshot(&folder.join(format!("{name}.png")));
-        }
-    }
-
     /// A command of the DevTools protocol.
     fn cdp(&self, command: &str, parameters: &Value) -> Value {
         self.post("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))

@@ -101,6 +101,16 @@ impl Folder {
     }
 }
 
+/// Keeps what a page shows for people to look at, in `target/tmp/screenshots`, if `CATRACA_SCREENSHOTS` is
+/// set. The name is without its ending.
+pub(crate) fn keep_picture(browser: &browser::Browser, name: &str) {
+    if std::env::var_os("CATRACA_SCREENSHOTS").is_some() {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+        std::fs::create_dir_all(&folder).unwrap();
+        browser.screenshot(&folder.join(format!("{name}.png")));
+    }
+}
+
 /// A child that does not outlive a failed test.
 pub(crate) struct Running(pub(crate) Child);
 

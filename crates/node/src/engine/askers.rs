@@ -51,14 +51,17 @@ struct Waiting {
 }
 
 impl Askers {
-    /// Somebody begins to wait. Returns the number under which it asks.
-    pub(super) fn add(&self, asker: Asker) -> u64 {
-        let number = self.last.fetch_add(1, Ordering::Relaxed);
+    /// A number under which nobody has asked.
+    pub(super) fn number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Somebody begins to wait, and has asked under this number.
+    pub(super) fn add(&self, number: u64, asker: Asker) {
         let mut waiting = hold(&self.waiting);
         if !waiting.is_over {
             waiting.askers.insert(number, asker);
         }
-        number
     }
 
     /// Nobody is answered any more: whoever waits, or asks from now on, hears so at once.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use catraca_group::{
-    AcquireDurable, AcquireTimed, Behalf, HoldId, Links, Operation, Page, Picture, Query, Refusal,
-    Target, TimedHold, Transfer, Unlock, Which,
+    AcquireDurable, AcquireTimed, Behalf, HoldId, Links, Operation, Output, Page, Picture, Query,
+    Refusal, Service, Target, TimedHold, Transfer, Unlock, Which,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use super::askers::{Asker, Durable, Timed};
+use super::parts::Parts;
 use super::{Engine, Released};
 use crate::changes::unix_millis;
 use crate::native::Outbox;
@@ -40,13 +41,28 @@ fn releaser(unlock: &Unlock, by: &str) -> Option<String> {
     unlock.owner.is_none().then(|| by.to_string())
 }
 
+/// What comes of asking for something that has to do with a timed hold.
+enum Answer<'a> {
+    Now(Timed),
+    Later(Waiting<'a, Timed>),
+}
+
 impl Engine {
     pub(super) fn wait<T>(
         &self,
         asker: impl FnOnce(oneshot::Sender<T>) -> Asker,
     ) -> Waiting<'_, T> {
+        self.wait_as(self.askers.number(), asker)
+    }
+
+    /// The same, under this number.
+    fn wait_as<T>(
+        &self,
+        number: u64,
+        asker: impl FnOnce(oneshot::Sender<T>) -> Asker,
+    ) -> Waiting<'_, T> {
         let (tell, answer) = oneshot::channel();
-        let number = self.askers.add(asker(tell));
+        self.askers.add(number, asker(tell));
         Waiting { engine: self, number, answer }
     }
 
@@ -152,15 +168,21 @@ impl Engine {
         outbox: &Arc<Outbox>,
         number: u32,
     ) {
-        let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
+        let asker = self.add_native(outbox, number);
         self.ask_durably(asker, asked, identity);
     }
 
     /// Releases a durable hold, on behalf of `by`. What comes of it is told there, under this number.
     pub(crate) fn unlock(&self, unlock: Unlock, by: &str, outbox: &Arc<Outbox>, number: u32) {
-        let asker = self.askers.add(Asker::Native(Arc::clone(outbox), number));
+        let asker = self.add_native(outbox, number);
         self.releases.expect(asker, releaser(&unlock, by));
         self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
+    }
+
+    fn add_native(&self, outbox: &Arc<Outbox>, number: u32) -> u64 {
+        let asker = self.askers.number();
+        self.askers.add(asker, Asker::Native(Arc::clone(outbox), number));
+        asker
     }
 
     /// Nobody listens there any more: what was asked for and not granted is not wanted.
@@ -181,12 +203,40 @@ impl Engine {
                 engine.serve(|service, parts, out| service.cancel_timed(id, parts, out));
             }
         }
-        let mut waiting = self.wait(Asker::Timed);
-        let (asker, cancel) = (waiting.number, Cancel(self, asked.id));
-        self.serve(|service, parts, out| service.acquire_timed(asker, asked, parts, out));
-        let answer: Timed = waiting.answer().await?;
-        std::mem::forget(cancel);
+        let id = asked.id;
+        let answer = match self.ask_timed(|asker, service, parts, out| {
+            service.acquire_timed(asker, asked, parts, out);
+        }) {
+            Answer::Now(answer) => answer,
+            Answer::Later(mut waiting) => {
+                let cancel = Cancel(self, id);
+                let answer = waiting.answer().await?;
+                std::mem::forget(cancel);
+                answer
+            }
+        };
         answer.map(|hold| *hold)
+    }
+
+    /// Asks the service for something that has to do with a timed hold. Mostly it answers at once, and nobody
+    /// has to wait.
+    fn ask_timed(
+        &self,
+        ask: impl FnOnce(u64, &mut Service, &mut Parts<'_>, &mut Vec<Output>),
+    ) -> Answer<'_> {
+        let asker = self.askers.number();
+        self.serve(|service, parts, out| {
+            ask(asker, service, parts, out);
+            let is_answer =
+                |output: &Output| matches!(output, Output::Timed(its, _) if *its == asker);
+            let answer = out.iter().position(is_answer).map(|place| out.remove(place));
+            let Some(Output::Timed(_, answer)) = answer else {
+                // Whatever comes later is told after this: both are under the mutex of the service.
+                return Answer::Later(self.wait_as(asker, Asker::Timed));
+            };
+            self.count_refusal(&answer);
+            Answer::Now(answer)
+        })
     }
 
     /// Looks at a timed hold, renews it or releases it, wherever it is.
@@ -195,10 +245,13 @@ impl Engine {
         which: Which,
         operation: Operation,
     ) -> Result<TimedHold, Refusal> {
-        let mut waiting = self.wait(Asker::Timed);
-        let asker = waiting.number;
-        self.serve(|service, parts, out| service.timed(asker, which, operation, parts, out));
-        waiting.answer().await?.map(|hold: Box<TimedHold>| *hold)
+        let answer = match self.ask_timed(|asker, service, parts, out| {
+            service.timed(asker, which, operation, parts, out);
+        }) {
+            Answer::Now(answer) => answer,
+            Answer::Later(mut waiting) => waiting.answer().await?,
+        };
+        answer.map(|hold| *hold)
     }
 
     /// The fence of the newest grant of a lock.

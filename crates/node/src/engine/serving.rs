@@ -220,7 +220,7 @@ impl Engine {
         }
     }
 
-    fn count_refusal<T>(&self, result: &Result<T, Refusal>) {
+    pub(super) fn count_refusal<T>(&self, result: &Result<T, Refusal>) {
         if let Err(why) = result {
             self.metrics.reject(why.code());
         }

@@ -52,6 +52,11 @@ impl Caller {
         self.may(role, names.iter().map(String::as_str))
     }
 
+    /// Whether it may do what takes `role` to a lock of any name.
+    pub(super) fn may_everywhere(&self, role: Role) -> bool {
+        self.0.may_everywhere(role).is_ok()
+    }
+
     /// The owner of a durable hold that it asks for or releases: whom it says, if it may, or itself.
     pub(super) fn owner(&self, said: Option<String>) -> Result<String, Problem> {
         let Some(owner) = said.or_else(|| self.0.proven_name().map(str::to_string)) else {

@@ -291,7 +291,15 @@ pub(super) async fn release(
         let detail = format!("an owner has at most {LONGEST_OWNER} bytes");
         return Err(Problem::new(Kind::BadRequest, "bad-query", detail));
     }
-    let hold = find(&api, id).await?;
+    let hold = match asked.owner.is_none() && caller.may_everywhere(Role::Lock) {
+        // It need not be known first which locks these are.
+        true => match api.gateway.release(&Which::Id(id)).await {
+            Ok(_) => return Ok(StatusCode::NO_CONTENT),
+            Err(Refusal::NoSuchHold(_)) => find_durable(&api, id).await?,
+            Err(refusal) => return Err(refusal.into()),
+        },
+        false => find(&api, id).await?,
+    };
     caller.may_all(Role::Lock, &hold.names)?;
     if hold.durable {
         let owner = Some(caller.owner(asked.owner)?);
@@ -305,10 +313,14 @@ pub(super) async fn release(
 /// The hold with this id, wherever in the group it is.
 async fn find(api: &Api, id: HoldId) -> Result<Hold, Problem> {
     match api.gateway.look(&Which::Id(id)).await {
-        Ok(hold) => return Ok(hold.into()),
-        Err(Refusal::NoSuchHold(_)) => {}
-        Err(refusal) => return Err(refusal.into()),
+        Ok(hold) => Ok(hold.into()),
+        Err(Refusal::NoSuchHold(_)) => find_durable(api, id).await,
+        Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// The same, of one that is not timed.
+async fn find_durable(api: &Api, id: HoldId) -> Result<Hold, Problem> {
     match api.gateway.durable(Target::Id(id)).await {
         Ok(hold) => Ok(hold.into()),
         // Whoever has an id has once had the hold.

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use catraca_client::Connection;
 use catraca_group::{Wait, Who};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::*;
-use crate::testing::alone;
+use crate::testing::{LIMIT, alone, alone_with};
 
 /// The value of a line that begins so.
 fn value(text: &str, line: &str) -> f64 {
@@ -55,6 +58,43 @@ async fn a_scrape_tells_what_has_happened() {
     drop(client);
     while value(&text(&node.engine), "catraca_connections{interface=\"native\"}") > 0.0 {
         tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn connections_of_every_interface_are_counted_with_their_bytes() {
+    let node = alone_with(|config| {
+        config.http.listen = Some("127.0.0.1:0".to_string());
+        config.resp.listen = Some("127.0.0.1:0".to_string());
+    })
+    .await;
+    let cases = [
+        ("http", node.http_address(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "ok\n"),
+        ("resp", node.resp_address(), "PING\r\n", "+PONG\r\n"),
+    ];
+    for (interface, address, said, expected) in cases {
+        let count = |name: &str| {
+            value(&text(&node.engine), &format!("catraca_{name}{{interface=\"{interface}\"}}"))
+        };
+        assert_eq!(count("connections"), 0.0, "{interface}");
+        let mut client = TcpStream::connect(address.unwrap()).await.unwrap();
+        client.write_all(said.as_bytes()).await.unwrap();
+        let mut heard = Vec::new();
+        while !heard.ends_with(expected.as_bytes()) {
+            let read = timeout(LIMIT, client.read_buf(&mut heard)).await.unwrap().unwrap();
+            assert_ne!(read, 0, "{interface}: {heard:?}");
+        }
+        assert_eq!(count("connections"), 1.0, "{interface}");
+        assert_eq!(count("connections_opened_total"), 1.0, "{interface}");
+        assert_eq!(count("received_bytes_total"), said.len() as f64, "{interface}");
+        assert_eq!(count("sent_bytes_total"), heard.len() as f64, "{interface}");
+        drop(client);
+        let is_gone = async {
+            while count("connections") > 0.0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LIMIT, is_gone).await.expect("it is gone");
     }
 }
 

@@ -10,6 +10,9 @@ use tokio::sync::Notify;
 
 use crate::mutex::hold;
 
+/// An idle connection keeps room for so many messages, and not for all that it was once told at a time.
+const USUAL_ROOM: usize = 4;
+
 /// The messages to one connection that have yet to be written. Nothing waits for room in it: what a
 /// session can be told is bounded by its requests, and a client that does not read is not listened to.
 #[derive(Default)]
@@ -34,8 +37,7 @@ impl Outbox {
     pub(crate) fn pop(&self) -> Option<ServerMessage> {
         let mut messages = hold(&self.messages);
         let first = messages.pop_front();
-        if messages.is_empty() {
-            // An idle connection keeps no memory of what it was once told.
+        if messages.is_empty() && messages.capacity() > USUAL_ROOM {
             *messages = VecDeque::new();
         }
         first
@@ -46,9 +48,16 @@ impl Outbox {
         hold(&self.messages).len()
     }
 
-    /// Waits until there may be a message.
+    /// Waits until there is a message.
     pub(crate) async fn filled(&self) {
-        self.filled.notified().await;
+        loop {
+            let filled = self.filled.notified();
+            // What was pushed may have been taken already by somebody who did not wait.
+            if self.len() > 0 {
+                return;
+            }
+            filled.await;
+        }
     }
 
     /// Nobody will write what is in it.
@@ -79,5 +88,59 @@ pub(crate) fn message(notice: Notice) -> ServerMessage {
         Notice::Lost { request, why } => ServerMessage::Lost { request, why },
         Notice::Released { request } => ServerMessage::Released { request },
         Notice::Over(why) => ServerMessage::Over(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    async fn is_filled(outbox: &Outbox) -> bool {
+        let mut filled = pin!(outbox.filled());
+        poll_fn(|context| Poll::Ready(filled.as_mut().poll(context).is_ready())).await
+    }
+
+    fn released(request: u32) -> ServerMessage {
+        ServerMessage::Released { request }
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_message_is_not_woken_for_one_that_was_taken() {
+        let outbox = Outbox::default();
+        assert!(!is_filled(&outbox).await);
+        outbox.push(released(1));
+        assert_eq!(outbox.pop(), Some(released(1)));
+        assert!(!is_filled(&outbox).await, "nothing is in it");
+        for request in [2, 3] {
+            outbox.push(released(request));
+        }
+        assert_eq!(outbox.pop(), Some(released(2)));
+        assert!(is_filled(&outbox).await, "one is left");
+        assert!(is_filled(&outbox).await, "and nobody has taken it");
+        let waiting = async {
+            assert_eq!(outbox.pop(), Some(released(3)));
+            outbox.filled().await;
+            outbox.pop()
+        };
+        let pushing = async {
+            tokio::task::yield_now().await;
+            outbox.push(released(4));
+        };
+        assert_eq!(tokio::join!(waiting, pushing).0, Some(released(4)));
+    }
+
+    #[test]
+    fn an_idle_connection_keeps_little_room() {
+        let outbox = Outbox::default();
+        (0..1000).for_each(|request| outbox.push(released(request)));
+        while outbox.pop().is_some() {}
+        assert!(hold(&outbox.messages).capacity() <= USUAL_ROOM);
+        outbox.push(released(1));
+        outbox.pop();
+        assert!(hold(&outbox.messages).capacity() <= USUAL_ROOM);
     }
 }

@@ -132,8 +132,12 @@ impl Connection<'_> {
         let mut unfinished = quota.unfinished();
         let mut begun = None;
         loop {
-            if self.answer_all(&mut bytes)? {
+            // When all is written, those messages have their turn that were not listened to before.
+            while self.answer_all(&mut bytes)? {
                 begun = None;
+                if !self.write(&mut writer).await? {
+                    return Ok(());
+                }
                 coop::consume_budget().await;
             }
             if !self.write(&mut writer).await? {
@@ -453,3 +457,6 @@ fn deadline(after: Duration) -> tokio::time::Instant {
 fn invalid(error: frame::FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
+
+#[cfg(test)]
+mod tests;

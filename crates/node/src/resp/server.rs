@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::{Denied, Origin};
 use crate::config::Config;
+use crate::metrics::{Interface, Metrics};
 use crate::native::quota::{self, Bytes, Quota};
 use crate::node::StartError;
 use crate::patience::{self, USUAL_BUFFER, at, read_some, too_slow};
@@ -129,6 +130,7 @@ impl Server {
         let mut connection = Connection {
             client,
             quota: &self.quota,
+            metrics: self.shared.engine.metrics(),
             readings: self.shared.access.readings(),
             place,
             reader,
@@ -146,6 +148,7 @@ impl Server {
 struct Connection<'a, R, W> {
     client: Client,
     quota: &'a Quota,
+    metrics: &'a Metrics,
     /// Tells when the client may not be known any more.
     readings: tokio::sync::watch::Receiver<u64>,
     place: quota::Place,
@@ -162,9 +165,11 @@ struct Connection<'a, R, W> {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     async fn run(&mut self) -> io::Result<()> {
-        let quota = self.quota;
+        let (quota, metrics) = (self.quota, self.metrics);
+        let _connected = metrics.connect(Interface::Resp);
         let mut unfinished = quota.unfinished();
         let connected = Instant::now();
+        let mut stays = false;
         loop {
             let answered = self.answer_all().await;
             self.write().await?;
@@ -174,12 +179,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             self.count(&mut unfinished)?;
             let nobody = (!self.client.is_identified()).then_some(connected + AUTH_TIME);
             let limit = self.begun.into_iter().chain(nobody).min();
-            if self.client.bound.is_used() || self.client.watching.is_on() {
+            if !stays && (self.client.bound.is_used() || self.client.watching.is_on()) {
                 self.place.stay();
+                stays = true;
             }
             let outbox = Arc::clone(&self.client.bound.outbox);
             tokio::select! {
-                read = read_some(&mut self.reader, &mut self.bytes) => {
+                read = hear(&mut self.reader, &mut self.bytes, metrics) => {
                     if read? == 0 {
                         return Ok(());
                     }
@@ -266,7 +272,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             let mut answering = pin!(self.client.answer(command));
             let polled = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
             if polled.is_pending() {
-                write(&mut self.writer, &mut self.unread, self.quota).await?;
+                write(&mut self.writer, &mut self.unread, self.quota, self.metrics).await?;
             }
             match polled {
                 Poll::Ready(next) => next,
@@ -275,7 +281,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
                     tokio::select! {
                         next = &mut answering => break next,
                         // Commands behind one that waits, wait. The end of the connection ends it.
-                        read = read_some(&mut self.reader, &mut later), if has_room => {
+                        read = hear(&mut self.reader, &mut later, self.metrics), if has_room => {
                             if read? == 0 {
                                 return Ok(Next::End);
                             }
@@ -300,8 +306,19 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        write(&mut self.writer, &mut self.unread, self.quota).await
+        write(&mut self.writer, &mut self.unread, self.quota, self.metrics).await
     }
+}
+
+/// Reads what has come.
+async fn hear(
+    reader: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+    metrics: &Metrics,
+) -> io::Result<usize> {
+    let read = read_some(reader, bytes).await?;
+    metrics.receive(Interface::Resp, read);
+    Ok(read)
 }
 
 /// Writes what there is to say.
@@ -309,11 +326,13 @@ async fn write(
     writer: &mut (impl AsyncWrite + Unpin),
     bytes: &mut Vec<u8>,
     quota: &Quota,
+    metrics: &Metrics,
 ) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
     }
     patience::write(writer, bytes, quota).await?;
+    metrics.send(Interface::Resp, bytes.len());
     bytes.clear();
     if bytes.capacity() > USUAL_BUFFER {
         *bytes = Vec::new();

@@ -10,21 +10,13 @@ use tokio::time::{Instant, timeout};
 
 use super::client::Shared;
 use super::server::{AUTH_TIME, COMMAND_TIME, MOST_UNREAD, Server};
+use crate::Node;
 use crate::access::{Origin, Role, TokenFile};
 use crate::patience::READ_TIME;
-use crate::{Config, Node};
+use crate::testing::alone_with as alone;
 
 /// Nothing takes so long, however busy the machine is.
 const LIMIT: Duration = Duration::from_secs(600);
-
-async fn alone(tell: impl FnOnce(&mut Config)) -> Node {
-    let mut config = Config::alone();
-    config.listen = Some("127.0.0.1:0".to_string());
-    tell(&mut config);
-    let node = Node::start(config).await.unwrap();
-    node.ready().await.unwrap();
-    node
-}
 
 /// A client at the other end of a pipe that holds so many bytes.
 fn pipe(node: &Node, bytes: usize) -> DuplexStream {

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 use crate::client::{Client, ask, request};
+use crate::support::left_out::{Source, left_out};
 use crate::{alone, start, three};
 
 fn run(id: &str) -> Value {
@@ -170,6 +171,18 @@ async fn a_state_is_kept_and_only_the_run_with_the_lock_changes_it() {
 }
 
 #[tokio::test]
+async fn a_state_is_there_again_with_its_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let states = folder.path().join("states");
+    let (node, at) = start(|config| config.http.terraform_state = Some(states.clone())).await;
+    ask(at, "POST", "/terraform/prod/net", json!({"serial": 7})).await.with(200);
+    node.stop().await;
+    let (_node, at) = start(|config| config.http.terraform_state = Some(states)).await;
+    let read = ask(at, "GET", "/terraform/prod/net", None).await.with(200);
+    assert_eq!(read.json(), json!({"serial": 7}));
+}
+
+#[tokio::test]
 async fn a_state_has_a_largest_size_and_none_is_kept_in_part() {
     let (folder, _node, at) = keeper().await;
     let mut client = Client::open(at).await;
@@ -215,7 +228,8 @@ fn said(output: &Output) -> String {
 #[tokio::test]
 async fn the_real_program_locks_changes_and_unlocks() {
     let Some(program) = program() else {
-        return println!("left out: there is neither tofu nor terraform on this machine");
+        let why = "there is neither tofu nor terraform on this machine";
+        return left_out("the http backend of the real program", why, Source::Nowhere);
     };
     let (folder, node, at) = keeper().await;
     let address = format!("http://{at}/terraform/demo");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, ask, request};
+use crate::client::{Answer, Client, LIMIT, ask, request};
 use crate::support::until;
 use crate::{alone, start, three};
 
@@ -80,6 +80,28 @@ async fn a_wait_that_is_over_says_who_holds() {
     assert_eq!(refused["holders"].as_array().unwrap().len(), 1);
     // Nothing of it has stayed.
     ask(at, "POST", "/v1/acquire", json!({"names": ["y"]})).await.with(201);
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_serve_says_so_and_who_holds() {
+    let (node, at) = start(|config| config.drain = LIMIT).await;
+    let held = node.lock("x").await.unwrap();
+    let fence = held.fence().to_string();
+    let asking = async {
+        // Until it leaves, the lock is only taken.
+        let refused = loop {
+            let wanted = json!({"names": ["y", "x"]});
+            let answer = ask(at, "POST", "/v1/acquire", wanted).await;
+            if answer.status != 409 {
+                break answer.refused(503, "leaving");
+            }
+        };
+        let holders = refused["holders"].as_array().unwrap();
+        assert_eq!(holders.len(), 1, "{refused}");
+        assert_eq!((&holders[0]["name"], &holders[0]["fence"]), (&json!("x"), &json!(fence)));
+        held.release().await;
+    };
+    tokio::join!(node.leave(), asking);
 }
 
 #[tokio::test]

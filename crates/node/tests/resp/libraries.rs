@@ -2,7 +2,6 @@
 //! Redis or to a node.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use catraca_node::TlsFiles;
 
 use crate::redis::Redis;
+use crate::support::left_out::{Source, judged, left_out};
 use crate::{alone, alone_with};
 
 /// What is installed for programs in Python.
@@ -161,6 +161,11 @@ fn printed_with(program: &str, port: u16, more: &[&Path]) -> Result<String, Stri
     Ok(text)
 }
 
+/// Where the libraries of a program come from.
+fn source(program: &str) -> Source {
+    if program.ends_with(".py") { Source::PyPi } else { Source::Npm }
+}
+
 /// Runs a program with Redis and with a node, and compares what it prints.
 async fn compare(program: &'static str) {
     fs::create_dir_all(cache()).unwrap();
@@ -170,7 +175,7 @@ async fn compare(program: &'static str) {
     });
     let with_redis = match with_redis.await.unwrap() {
         Ok(text) => text,
-        Err(why) => return say(&format!("{program} was left out: {why}")),
+        Err(why) => return left_out(program, &why, source(program)),
     };
     let node = alone().await;
     let port = node.resp_address().unwrap().port();
@@ -213,7 +218,7 @@ async fn a_library_takes_locks_over_tls_and_without_it_is_told_so() {
     openssl.args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
     openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]);
     if let Err(why) = run(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key)) {
-        return eprintln!("left out: {why}");
+        return left_out("a library over TLS", &why, Source::Debian);
     }
     let files = TlsFiles { certificate: certificate.clone(), key, authority: None };
     let node = alone_with(|config| config.security.tls = Some(files)).await;
@@ -230,12 +235,19 @@ async fn a_library_takes_locks_over_tls_and_without_it_is_told_so() {
         Ok(text) => {
             assert_eq!(text, "acquire True\ntaken False\necho True\nreleased 0\n");
         }
-        Err(why) => eprintln!("tls.py was left out: {why}"),
+        Err(why) => left_out("tls.py", &why, source("tls.py")),
     }
 }
 
-/// Tells whoever runs the tests.
-fn say(what: &str) {
-    // If nobody listens, nobody has to know.
-    writeln!(std::io::stderr(), "{what}").ok();
+#[test]
+fn what_can_be_had_may_not_be_left_out_where_it_is_required() {
+    let judged = |from, is_required, is_reached: bool| {
+        judged("redis.py", "pip: no", from, is_required, || is_reached)
+    };
+    assert_eq!(judged(Source::PyPi, false, true), Ok("left out: redis.py: pip: no".to_string()));
+    let failure = judged(Source::PyPi, true, true).unwrap_err();
+    assert!(failure.contains("redis.py may not be left out"), "{failure}");
+    let told = judged(Source::Npm, true, false).unwrap();
+    assert!(told.contains("pip: no (Npm cannot be reached from here)"), "{told}");
+    assert!(judged(Source::Nowhere, true, true).is_ok());
 }

@@ -1,6 +1,7 @@
 //! Groups on the loopback interface.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod left_out;
 pub(crate) mod valve;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! docs/BENCHMARKS.md, from what was measured.
 
 use super::machine::Machine;
-use super::results::{Cores, Ratio, Results};
+use super::results::{Cores, Ratio, Results, ceilings};
 use super::{Options, table};
 
 /// The whole page.
@@ -27,6 +27,10 @@ pub(super) fn write(
         page += &format!("\n## {title}\n\n{}", table::figures(results, cores));
     }
     page += &format!("\n## Goals\n\n{GOALS}\n{}", table::ratios(worst));
+    let ceilings = ceilings(results);
+    if !ceilings.is_empty() {
+        page += &format!("\n{CEILING}\n{}", table::ceilings(&ceilings));
+    }
     if !results.missing.is_empty() {
         page += "\nNot measured:\n\n";
         for (what, why) in &results.missing {
@@ -57,6 +61,14 @@ Of each goal the load that is furthest from it. Where clients poll, whoever rele
 the others have asked: the entries per second are those of one client, and its Jain's index says so. How often
 the lock goes to somebody else is what those who wait notice; both are compared. The hand-over of Redis by BLPOP has no goal: it is no lock,
 because nobody gets it back from a client that dies.
+";
+
+const CEILING: &str = "\
+What can be reached at all: the bare TCP server beside Redis. Whoever polls takes the lock again and again before
+the others have asked, and waits for two answers each time, as the clients of every service do. No service whose
+clients wait for both answers is quicker than the bare server, so where that has fewer than five times the
+entries of Redis, the goal of five times the entries cannot be met by anything. What those who wait notice is how
+often the lock goes to somebody else, and how soon.
 ";
 
 const TAIL: &str = "\

@@ -145,11 +145,12 @@ const ALONE: [&str; 2] = ["one", "apart"];
 const CONTENDED: [&str; 2] = ["eight", "crowd"];
 const EVERY: [&str; 4] = ["one", "apart", "eight", "crowd"];
 /// Each of ours with the peers of its size.
-const REPLICATED: [(&str, [&str; 2]); 6] = [
+const REPLICATED: [(&str, [&str; 2]); 7] = [
     ("native-1", ["etcd-1", "zookeeper-1"]),
     ("native-3", ["etcd-3", "zookeeper-3"]),
     ("resp-1", ["etcd-1", "zookeeper-1"]),
     ("resp-3", ["etcd-3", "zookeeper-3"]),
+    ("resp-keys", ["etcd-1", "zookeeper-1"]),
     ("http-1", ["etcd-1", "zookeeper-1"]),
     ("http-3", ["etcd-3", "zookeeper-3"]),
 ];
@@ -179,11 +180,43 @@ pub(super) fn ratios(results: &Results) -> Vec<Ratio> {
                 compare(ours, peer, Of::Entries, &EVERY, AtLeast(10.0));
             }
         }
-        for ours in ["native-1", "resp-1"] {
+        for ours in ["native-1", "resp-1", "resp-keys", "http-1"] {
             compare(ours, "bare", Of::HandOverTime, &CONTENDED, AtMost(2.0));
         }
     }
     ratios
+}
+
+/// What no lock service over TCP could exceed: how much quicker than Redis a server is that does nothing else
+/// but to hand a lock on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Ceiling {
+    pub(super) peer: &'static str,
+    /// What is compared.
+    pub(super) of: Of,
+    pub(super) cores: Cores,
+    pub(super) load: &'static str,
+    /// The bare server's figure by that of the peer.
+    pub(super) ratio: f64,
+}
+
+/// The ceilings of all goals that compare with Redis where clients meet, as far as they were measured.
+pub(super) fn ceilings(results: &Results) -> Vec<Ceiling> {
+    let mut ceilings = Vec::new();
+    for cores in Cores::ALL {
+        for peer in ["redis", "redis-fast"] {
+            for of in [Of::Entries, Of::HandOvers] {
+                for load in CONTENDED {
+                    let figure = |system| of.figure(results.figures(system, cores, load)?);
+                    let (Some(bare), Some(other)) = (figure("bare"), figure(peer)) else {
+                        continue;
+                    };
+                    ceilings.push(Ceiling { peer, of, cores, load, ratio: bare / other });
+                }
+            }
+        }
+    }
+    ceilings
 }
 
 /// Of each goal the load that is furthest from it.
@@ -249,6 +282,19 @@ mod tests {
     }
 
     #[test]
+    fn a_ceiling_is_what_a_server_reaches_that_only_hands_a_lock_on() {
+        let results = results(&[
+            ("bare", "eight", 300.0, 10.0),
+            ("redis", "eight", 200.0, 10.0),
+            ("redis", "one", 200.0, 10.0),
+        ]);
+        let all: Vec<_> =
+            ceilings(&results).iter().map(|it| (it.peer, it.of, it.load, it.ratio)).collect();
+        let of = |of| ("redis", of, "eight", 1.5);
+        assert_eq!(all, [of(Of::Entries), of(Of::HandOvers)]);
+    }
+
+    #[test]
     fn every_goal_names_systems_and_loads_that_there_are() {
         let mut all = Results::default();
         for system in SYSTEMS {
@@ -258,7 +304,9 @@ mod tests {
                 all.add(system, cores, std::slice::from_ref(&round));
             }
         }
-        // Redis: 2 of 2 + 2 times (2 + 2) loads. Replicated: 12 pairs of 4 loads. Hand-over: 2 of 2 loads.
-        assert_eq!(ratios(&all).len(), 2 * (20 + 48 + 4));
+        // Redis: 2 of 2 + 2 times (2 + 2) loads. Replicated: 14 pairs of 4 loads. Hand-over: 4 of 2 loads.
+        assert_eq!(ratios(&all).len(), 2 * (20 + 56 + 8));
+        // Two ways to poll, two figures, two loads.
+        assert_eq!(ceilings(&all).len(), 2 * 8);
     }
 }

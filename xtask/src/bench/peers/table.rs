@@ -1,7 +1,7 @@
 //! Tables, as Markdown that is also readable as it is.
 
 use super::load::{Figures, LOADS, Load};
-use super::results::{Bound, Cores, Ratio, Results};
+use super::results::{Bound, Ceiling, Cores, Ratio, Results};
 use super::systems::SYSTEMS;
 
 /// Lines of a table whose first line is its head. The first column is to the left, all others are to the
@@ -107,21 +107,36 @@ pub(super) fn ratios(ratios: &[Ratio]) -> String {
             Bound::AtLeast(least) => format!("at least {least}"),
             Bound::AtMost(most) => format!("at most {most}"),
         };
-        let load = LOADS.iter().find(|load| load.key == ratio.load);
-        let load = load.map_or(String::new(), |load| format!("{} on {}", load.clients, load.locks));
         let verdict = if ratio.is_met() { "met" } else { "missed" };
         rows.push(vec![
             ratio.ours.to_string(),
             ratio.peer.to_string(),
             ratio.of.words().to_string(),
             ratio.cores.word().to_string(),
-            load,
+            title(ratio.load),
             format!("{:.2}", ratio.ratio),
             goal,
             verdict.to_string(),
         ]);
     }
     table(&rows)
+}
+
+/// What a server reaches beside Redis that only hands a lock on.
+pub(super) fn ceilings(ceilings: &[Ceiling]) -> String {
+    let head = ["bare TCP server beside", "what", "cores", "load", "ratio"];
+    let mut rows = vec![head.map(str::to_string).to_vec()];
+    for Ceiling { peer, of, cores, load, ratio } in ceilings {
+        let (of, cores) = (of.words().to_string(), cores.word().to_string());
+        rows.push(vec![peer.to_string(), of, cores, title(load), format!("{ratio:.2}")]);
+    }
+    table(&rows)
+}
+
+/// How many clients there are, and on how many locks.
+fn title(load: &str) -> String {
+    let load = LOADS.iter().find(|it| it.key == load);
+    load.map_or(String::new(), |load| format!("{} on {}", load.clients, load.locks))
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Who gets in and who does not: tokens, roles, names, certificates, sockets.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
-#[path = "support/pki.rs"]
+mod faces;
+#[path = "../support/pki.rs"]
 mod pki;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::net::SocketAddr;
