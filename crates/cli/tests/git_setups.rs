@@ -226,7 +226,7 @@ fn offices(folder: &Folder) -> Vec<Office> {
         format!("{name} = {{ address = '{address}', cluster = '{team}' }}\n")
     };
     let members: String = names.iter().zip(&peers).map(member).collect();
-    folder.write("group.toml", &format!("[members]\n{members}"));
+    folder.write("group.toml", format!("[members]\n{members}"));
     let office = |((name, _), http): ((&str, &str), &String)| {
         let audit = format!("{name}.log");
         let words = ["node", "--config", "group.toml", "--name", name, "--data", name];
