@@ -36,6 +36,8 @@ documents! {
     getting_started: "docs/GETTING-STARTED.md", 1;
     the_recipes: "docs/RECIPES.md", 0;
     planning_and_changing_a_group: "docs/GROUPS.md", 1;
+    git_locks_for_teams: "docs/GIT.md", 2;
+    the_api_of_git_locks: "docs/GIT-API.md", 0;
     what_to_do_when_an_alarm_rings: "docs/RUNBOOK.md", 0;
     locks_as_a_service: "docs/SERVICE.md", 2;
     how_to_secure_a_group: "docs/SECURITY-SETUP.md", 0;
@@ -76,13 +78,7 @@ documents! {
 }
 
 /// Documents with code blocks that nobody follows yet.
-const NOT_FOLLOWED: &[&str] = &[
-    "docs/DATA.md",
-    "docs/GIT-API.md",
-    "docs/GIT.md",
-    "docs/LAB-COMMANDS.md",
-    "docs/OWN-ALGORITHM.md",
-];
+const NOT_FOLLOWED: &[&str] = &["docs/DATA.md", "docs/LAB-COMMANDS.md", "docs/OWN-ALGORITHM.md"];
 
 #[test]
 fn no_document_is_forgotten() {

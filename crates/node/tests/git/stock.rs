@@ -152,6 +152,50 @@ async fn the_stock_client_locks_lists_unlocks_and_pushes_only_what_nobody_else_h
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_stock_client_locks_files_with_odd_names_as_they_are() {
+    let team = team().await;
+    let (ann, bob) = (team.ann.clone(), team.bob.clone());
+    spawn_blocking(move || {
+        let names = ["quo\"te'd.psd", "-dash.psd", "--force.psd", "日本 ünï.psd", "%41&x=1?#.psd"];
+        for name in names {
+            ann.write(name, "first");
+        }
+        ann.works(&["add", "-A"]);
+        ann.works(&["commit", "-m", "odd names"]);
+        ann.works(&["push"]);
+        bob.works(&["pull"]);
+        for name in names {
+            let locked = ann.works(&["lfs", "lock", "--", name]);
+            assert!(locked.contains(&format!("Locked {name}")), "{locked}");
+            let taken = bob.fails(&["lfs", "lock", "--", name]);
+            assert!(taken.contains(&format!("'ann' has locked '{name}' since")), "{taken}");
+        }
+        let listed = bob.works(&["lfs", "locks"]);
+        let verified = ann.works(&["lfs", "locks", "--verify"]);
+        for name in names {
+            assert!(listed.contains(name), "{listed}");
+            assert!(
+                verified.lines().any(|line| line.starts_with(&format!("O {name}"))),
+                "{verified}"
+            );
+            std::fs::remove_file(bob.folder.join(name)).unwrap();
+            // The client looks at contents, of which each has one path.
+            bob.write(name, &format!("of bob: {name}"));
+        }
+        bob.works(&["commit", "-am", "not mine"]);
+        let blocked = bob.fails(&["push"]);
+        for name in names {
+            assert!(blocked.contains(&format!("{name} - ann")), "{blocked}");
+            assert!(ann.works(&["lfs", "unlock", "--", name]).contains("Unlocked"));
+        }
+        assert_eq!(bob.works(&["lfs", "locks"]), "");
+        bob.works(&["push"]);
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_stock_client_waits_for_a_lock_with_a_header() {
     let team = team().await;
     let (ann, bob, at) = (team.ann.clone(), team.bob.clone(), team.at);
