@@ -150,18 +150,15 @@ fn evolving_page(
          ![The graph at each instant, with what every node does]({name}.svg)\n\n```\n$ {}\n$ {}\n```\n",
         commands[0], commands[1],
     )?;
+    let rounds = measured::ROUNDS;
     write!(
         text,
         "\n## Measured\n\nThere are no messages to count: nodes that meet join what they have gathered. So these are the \
          bytes of labels\nthat nodes had to tell each other, for each entry, and the instants from a request to the \
          entry. The graph is such\na ring of N nodes; node 1 asks alone, or everybody asks, and again as soon as \
-         they have left, {} times.\n\n{figures}\n\nFor 8 nodes:\n\n```\n$ {}\n$ {}\n```\n",
-        measured::ROUNDS,
-        "catraca graph generate ring --nodes 8 --output ring8.txt",
-        format_args!(
-            "catraca graph run ring8.txt --algorithm {name} --rounds {}",
-            measured::ROUNDS
-        ),
+         they have left, {rounds} times.\n\n{figures}\n\nFor 8 nodes:\n\n```\n\
+         $ catraca graph generate ring --nodes 8 --output ring8.txt\n\
+         $ catraca graph run ring8.txt --algorithm {name} --rounds {rounds}\n```\n"
     )?;
     text.push_str(
         "\n## Break it\n\nEach mutant is this algorithm with one deliberate mistake. Say which promise it breaks, and \
