@@ -84,8 +84,8 @@ pub use session::{
 };
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{
-    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, Readiness, RegistryStatus,
-    Standing, Status,
+    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, NodeState, PastView, Readiness,
+    RegistryStatus, Status,
 };
 pub use survey::{LongQueue, MOST_OLD, OldHold, Survey};
 pub use time::Time;

@@ -180,7 +180,7 @@ impl Settings {
 
 /// Whether the member is in the view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Standing {
+enum Presence {
     Outside,
     /// Its beat's key was created at this revision.
     Inside(Revision),
@@ -232,7 +232,7 @@ pub struct Membership {
     settings: Arc<Settings>,
     rules: &'static dyn Rules,
     incarnation: u64,
-    standing: Standing,
+    presence: Presence,
     /// The revision of the newest answer.
     revision: Revision,
     /// Whether the view is written in a form that this release cannot read.
@@ -304,7 +304,7 @@ impl Leaving {
 /// numbers by which answers find what was asked.
 impl Hash for Membership {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (self.incarnation, &self.standing, self.revision, self.is_unreadable).hash(hasher);
+        (self.incarnation, &self.presence, self.revision, self.is_unreadable).hash(hasher);
         (&self.view, &self.roster, &self.beats, self.answered_at).hash(hasher);
         for ask in self.asks.values() {
             ask.hash(hasher);
@@ -325,7 +325,7 @@ impl Membership {
             settings: Arc::new(settings),
             rules: &Sound,
             incarnation,
-            standing: Standing::Outside,
+            presence: Presence::Outside,
             revision: Revision(0),
             is_unreadable: false,
             view: None,
@@ -364,13 +364,13 @@ impl Membership {
 
     /// When the own beat was written last, as far as is known, of a member that is in the view.
     pub(crate) fn own_beat_at(&self) -> Option<Revision> {
-        let Standing::Inside(_) = self.standing else { return None };
+        let Presence::Inside(_) = self.presence else { return None };
         self.beats.get(&self.settings.member.name).map(|heard| heard.at)
     }
 
     /// Beats at once: what was guarded by the beat before is done by then, or never will be.
     pub(crate) fn beat_now(&mut self, now: Time, out: &mut Vec<Directive>) {
-        if let Standing::Inside(_) = self.standing {
+        if let Presence::Inside(_) = self.presence {
             self.beat_at = now;
         }
         self.decide(now, out);
@@ -390,7 +390,7 @@ impl Membership {
 
     /// The lease was found over, although it may have been prolonged meanwhile.
     pub fn lapse(&mut self, now: Time, out: &mut Vec<Directive>) {
-        if matches!(self.standing, Standing::Inside(_)) {
+        if matches!(self.presence, Presence::Inside(_)) {
             self.stop(out);
         }
         self.decide(now, out);
@@ -466,8 +466,8 @@ impl Membership {
     /// others remember.
     pub fn leave(&mut self, how: Leaving, now: Time, out: &mut Vec<Directive>) {
         self.leaving = self.leaving.max(Some(how));
-        if self.standing == Standing::Outside && how.is_final() {
-            self.standing = Standing::Gone;
+        if self.presence == Presence::Outside && how.is_final() {
+            self.presence = Presence::Gone;
             out.push(Directive::Left);
         }
         self.decide(now, out);

@@ -13,13 +13,13 @@ mod anatomy;
 mod asking;
 mod crashes;
 mod durable;
-mod errands;
 mod fences;
 mod forcing;
 mod forgetting;
 mod group;
 mod links;
 mod looking;
+mod operations;
 mod sessions;
 mod standby;
 mod succession;
@@ -225,13 +225,13 @@ enum Asking {
     /// For somebody who wants a list.
     List(telling::Gathering),
     /// For somebody who wants something done with a timed hold.
-    Timed(errands::Errand),
+    Timed(operations::PendingOperation),
     /// For somebody whose order this member is to carry out.
     Order(u64, usize),
     /// For somebody who wants to know the newest fence of a lock.
     Fence(fences::Comparison),
     /// For somebody who wants to see a lock.
-    Anatomy(anatomy::Sitting),
+    Anatomy(anatomy::PartialPicture),
     /// For somebody who wants to know who reaches whom.
     Links(links::Round),
 }

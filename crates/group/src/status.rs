@@ -52,7 +52,7 @@ pub struct Status {
 
 /// How a node stands in its group: what can be told without a look at every lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct NodeState {
     /// The group's name.
     pub group: String,
     /// The member's name.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::group::{BEAT, Fellows, Message, Messages};
+use self::group::{BEAT, Message, Messages, PeerChanges};
 use self::queue::Queue;
 use self::recent::Recent;
 use crate::engine::Engine;
@@ -187,7 +187,7 @@ pub(crate) struct Changes {
     audience: Mutex<Audience>,
     /// What other members have said and nobody has looked at.
     heard: Mutex<VecDeque<(Run, Message)>>,
-    fellows: Mutex<Fellows>,
+    peers: Mutex<PeerChanges>,
 }
 
 impl Changes {
@@ -207,7 +207,7 @@ impl Changes {
                 is_closed: false,
             }),
             heard: Mutex::default(),
-            fellows: Mutex::default(),
+            peers: Mutex::default(),
         }
     }
 
@@ -371,27 +371,27 @@ impl Changes {
     }
 
     /// Looks at the other members, and at what they have said.
-    fn look_at_fellows(&self, peers: &[Run], out: &mut Messages) {
+    fn look_at_peers(&self, peers: &[Run], out: &mut Messages) {
         let (now, is_wanted) = (Instant::now(), self.is_wanted());
         let heard = std::mem::take(&mut *hold(&self.heard));
         for (from, message) in heard {
             if message == Message::Watch && !self.is_watched.swap(true, Ordering::Relaxed) {
                 hold(&self.audience).recent.skip();
             }
-            let heard = hold(&self.fellows).hear(&from, message, now, out);
+            let heard = hold(&self.peers).hear(&from, message, now, out);
             if heard.has_gap {
                 self.tell_gap();
             }
             heard.changes.into_iter().for_each(|told| self.tell(told.at(&from.name)));
         }
-        if hold(&self.fellows).look(peers, is_wanted, now, out) {
+        if hold(&self.peers).look(peers, is_wanted, now, out) {
             self.tell_gap();
         }
     }
 
     /// When the other members are to be looked at again, if ever.
     fn next_look(&self) -> Option<Instant> {
-        let is_needed = self.is_wanted() || hold(&self.fellows).has_watchers();
+        let is_needed = self.is_wanted() || hold(&self.peers).has_watchers();
         is_needed.then(|| Instant::now() + BEAT)
     }
 
@@ -405,7 +405,7 @@ impl Changes {
         let mut audience = hold(&self.audience);
         audience.idle_since = None;
         let is_wanted = !audience.subscribers.is_empty() || self.is_audited;
-        if !is_wanted && !hold(&self.fellows).has_watchers() {
+        if !is_wanted && !hold(&self.peers).has_watchers() {
             self.is_watched.store(false, Ordering::Relaxed);
         }
     }
@@ -449,10 +449,10 @@ pub(crate) async fn pass_on(engine: Arc<Engine>) {
 pub(crate) fn pass_on_now(engine: &Engine) {
     let changes = engine.watching();
     let mut out = Messages::new();
-    changes.look_at_fellows(&engine.peers_in_view(), &mut out);
+    changes.look_at_peers(&engine.peers_in_view(), &mut out);
     let (notes, dropped) = changes.take();
     let happened = resolve(engine, notes);
-    hold(&changes.fellows).share(&happened, Instant::now(), &mut out);
+    hold(&changes.peers).share(&happened, Instant::now(), &mut out);
     for change in happened {
         if let Some(audit) = engine.audit() {
             audit.write_change(&change);
@@ -463,7 +463,7 @@ pub(crate) fn pass_on_now(engine: &Engine) {
         if let Some(audit) = engine.audit() {
             audit.miss(dropped);
         }
-        hold(&changes.fellows).miss();
+        hold(&changes.peers).miss();
         changes.tell_gap();
     }
     send(engine, out);

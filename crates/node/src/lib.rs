@@ -63,7 +63,7 @@ pub use config::{
     GitConfig, HttpConfig, LEASE_RANGE, Policy, RepositoryConfig, RepositorySettings, RespConfig,
     SecurityConfig, StealRole, TlsFiles, WebhookConfig,
 };
-pub use node::{Hurry, Node, ReloadError, StartError};
+pub use node::{FastStop, Node, ReloadError, StartError};
 pub use program::{Acquire, Guard, Request};
 pub use registry::recover_alone;
 pub use registry::{RegistryError, RegistryPlace};

@@ -362,8 +362,8 @@ impl Node {
     }
 
     /// What makes a node that stops be quick about it.
-    pub fn hurry(&self) -> Hurry {
-        Hurry(Arc::downgrade(&self.engine))
+    pub fn fast_stop(&self) -> FastStop {
+        FastStop(Arc::downgrade(&self.engine))
     }
 
     /// Returns when the node has left its group because somebody told it to.
@@ -479,11 +479,11 @@ fn user_socket(config: &SecurityConfig) -> Result<Option<Socket>, SocketError> {
 }
 
 /// Makes a node that stops be quick about it.
-pub struct Hurry(Weak<Engine>);
+pub struct FastStop(Weak<Engine>);
 
-impl Hurry {
+impl FastStop {
     /// Nobody is given time to finish any more.
-    pub fn hurry(&self) {
+    pub fn stop(&self) {
         if let Some(engine) = self.0.upgrade() {
             engine.depart(Leaving::ForGood, Duration::ZERO);
         }

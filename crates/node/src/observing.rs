@@ -10,7 +10,7 @@ pub(crate) mod rates;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use catraca_group::{Standing, Survey, Times};
+use catraca_group::{NodeState, Survey, Times};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -28,7 +28,7 @@ const SURVEY_SHARE: u32 = 100;
 /// What is known after one look.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
-    pub(crate) standing: Standing,
+    pub(crate) node_state: NodeState,
     /// Nothing after the first look: there is nothing to compare it with.
     pub(crate) sample: Option<Sample>,
     pub(crate) alerts: Arc<[Alert]>,
@@ -116,23 +116,24 @@ fn look(
     survey: &Survey,
     took: Duration,
 ) -> Look {
-    let (standing, lease) = (engine.standing(), engine.lease());
+    let (node_state, lease) = (engine.node_state(), engine.lease());
     let (counts, times) = engine.counts();
-    let counted = counted(engine, survey, &standing, counts, times);
+    let counted = counted(engine, survey, &node_state, counts, times);
     let unix_ms = unix_millis();
     let mut rates = hold(&observed.rates);
     let is_first = rates.add(counted, unix_ms, took);
     let sample = rates.samples().back().filter(|_| !is_first).cloned();
-    let seen = Seen { standing: &standing, survey, rates: &rates, times: &times, lease, unix_ms };
+    let seen =
+        Seen { node_state: &node_state, survey, rates: &rates, times: &times, lease, unix_ms };
     let alerts = alerts.judge(&seen).into();
     drop(rates);
-    Look { standing, sample, alerts, lease }
+    Look { node_state, sample, alerts, lease }
 }
 
 fn counted(
     engine: &Engine,
     survey: &Survey,
-    standing: &Standing,
+    node_state: &NodeState,
     counts: catraca_group::Counts,
     times: Times,
 ) -> Counted {
@@ -148,7 +149,7 @@ fn counted(
         held: survey.held,
         waiting: survey.waiting,
         longest_queue: survey.longest.as_ref().map_or(0, |longest| longest.waiting),
-        sessions: standing.sessions,
+        sessions: node_state.sessions,
     }
 }
 
@@ -170,7 +171,7 @@ mod tests {
         });
         let look = tokio::time::timeout(LIMIT, seen).await.expect("it is seen").unwrap().clone();
         let look = look.unwrap();
-        assert_eq!((look.standing.epoch, &look.alerts[..]), (node.status().epoch, &[][..]));
+        assert_eq!((look.node_state.epoch, &look.alerts[..]), (node.status().epoch, &[][..]));
         assert!(!observed.samples(1).is_empty() && observed.samples(0).is_empty());
         drop((held, node));
         let end = async { while looks.changed().await.is_ok() {} };

@@ -344,7 +344,7 @@ async fn serve(config: Config) -> Outcome {
         }
     }
     manager.stopping(drain);
-    let hurry = node.hurry();
+    let fast_stop = node.fast_stop();
     let stopping = node.stop();
     tokio::pin!(stopping);
     loop {
@@ -354,7 +354,7 @@ async fn serve(config: Config) -> Outcome {
             signal = signals.next() => match signal {
                 Signal::SIGUSR1 | Signal::SIGUSR2 => {}
                 Signal::SIGHUP if reloads => {}
-                _ => hurry.hurry(),
+                _ => fast_stop.stop(),
             }
         }
     }

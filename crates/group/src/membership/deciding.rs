@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::reach::largest_connected;
 use super::record::{beats, decode, encode};
 use super::{
-    Beat, Cause, Directive, Entry, Heard, Leaving, Membership, Purpose, ROSTER, Roster, Standing,
+    Beat, Cause, Directive, Entry, Heard, Leaving, Membership, Presence, Purpose, ROSTER, Roster,
     VIEW, ViewRecord, beat_key,
 };
 use crate::registry::{Answer, Guard, Revision, Txn};
@@ -120,18 +120,18 @@ impl Membership {
             self.note_awaited(now);
         }
         let is_in = self.record().is_some_and(|record| record.has(&me));
-        match (&self.standing, born) {
-            (Standing::Outside, Some(born)) if is_in => {
-                self.standing = Standing::Inside(born);
+        match (&self.presence, born) {
+            (Presence::Outside, Some(born)) if is_in => {
+                self.presence = Presence::Inside(born);
                 self.was_registered = true;
                 self.beat_at = now;
             }
-            (Standing::Inside(_), None) => {
+            (Presence::Inside(_), None) => {
                 return self.be_out("the group went on without it", out);
             }
             _ => {}
         }
-        if matches!(self.standing, Standing::Inside(_)) {
+        if matches!(self.presence, Presence::Inside(_)) {
             self.begin_change(now, out);
             self.see_mark(out);
         }
@@ -205,7 +205,7 @@ impl Membership {
         self.leave_view();
         self.incarnation += 1;
         if self.leaving.is_some_and(Leaving::is_final) {
-            self.standing = Standing::Gone;
+            self.presence = Presence::Gone;
             return out.push(Directive::Left);
         }
         let why = match self.leaving.take() {
@@ -219,7 +219,7 @@ impl Membership {
 
     /// Nothing of the view counts here any more.
     fn leave_view(&mut self) {
-        self.standing = Standing::Outside;
+        self.presence = Presence::Outside;
         self.valid_until = Time(0);
         self.beat_at = Time(u64::MAX);
         self.has_lapsed = false;
@@ -235,10 +235,10 @@ impl Membership {
 
     /// Does whatever is due.
     pub(super) fn decide(&mut self, now: Time, out: &mut Vec<Directive>) {
-        match self.standing {
-            Standing::Gone => return,
-            Standing::Outside => {}
-            Standing::Inside(born) => {
+        match self.presence {
+            Presence::Gone => return,
+            Presence::Outside => {}
+            Presence::Inside(born) => {
                 self.lapse_if_late(now, out);
                 self.activate_if_ready(now, out);
                 if now >= self.beat_at {
@@ -281,13 +281,13 @@ impl Membership {
     /// Proposes a change of the view, if one is due.
     fn propose(&mut self, now: Time, out: &mut Vec<Directive>) {
         let proposed = |txn| (Purpose::Propose, txn);
-        let proposal = match self.standing {
-            Standing::Gone => None,
-            Standing::Outside => {
+        let proposal = match self.presence {
+            Presence::Gone => None,
+            Presence::Outside => {
                 let join = |txn| (Purpose::Join, txn);
                 self.exclusion(now).map(proposed).or_else(|| self.joining(now).map(join))
             }
-            Standing::Inside(born) => self
+            Presence::Inside(born) => self
                 .parting(born)
                 .or_else(|| self.exclusion(now))
                 .or_else(|| self.marking(now))
@@ -522,8 +522,8 @@ impl Membership {
             return;
         }
         // Members that are inside hear by their beats.
-        self.read_at = match self.standing {
-            Standing::Inside(_) => Time(u64::MAX),
+        self.read_at = match self.presence {
+            Presence::Inside(_) => Time(u64::MAX),
             _ => now + self.settings.lease.beat_interval(),
         };
         self.ask(Purpose::Read, Txn::read(), now, out);
@@ -537,7 +537,7 @@ impl Membership {
             true => Time(u64::MAX),
             false => self.read_at.max(self.retry_at),
         };
-        if let Standing::Inside(_) = self.standing {
+        if let Presence::Inside(_) = self.presence {
             at = at.min(self.beat_at);
             if !self.has_lapsed && self.valid_until > now {
                 at = at.min(self.valid_until);

@@ -18,7 +18,7 @@ use crate::timed::MOST_QUESTIONS;
 
 /// A picture of a lock, of which some parts have yet to come.
 #[derive(Clone, Debug)]
-pub(super) struct Sitting {
+pub(super) struct PartialPicture {
     /// Who asked for it.
     asker: u64,
     name: String,
@@ -28,7 +28,7 @@ pub(super) struct Sitting {
     waiting: BTreeSet<usize>,
 }
 
-impl Sitting {
+impl PartialPicture {
     /// A member has answered. Returns whether nobody is waited for any more.
     pub(super) fn answer(&mut self, member: usize, told: Anatomy) -> bool {
         let was_asked = self.waiting.remove(&member);
@@ -61,7 +61,7 @@ impl Service {
             let (up, down): (Vec<usize>, Vec<usize>) = self.view.others().partition(is_up);
             (up.into_iter().collect(), down)
         };
-        let sitting = Sitting { asker, name: name.to_string(), told, silent, waiting };
+        let sitting = PartialPicture { asker, name: name.to_string(), told, silent, waiting };
         if sitting.waiting.is_empty() {
             return self.end_sitting(sitting, out);
         }
@@ -105,8 +105,8 @@ impl Service {
     }
 
     /// Nobody waits for more answers.
-    pub(super) fn end_sitting(&self, sitting: Sitting, out: &mut Vec<Output>) {
-        let Sitting { asker, name, mut told, mut silent, waiting } = sitting;
+    pub(super) fn end_sitting(&self, sitting: PartialPicture, out: &mut Vec<Output>) {
+        let PartialPicture { asker, name, mut told, mut silent, waiting } = sitting;
         silent.extend(waiting);
         silent.sort_unstable();
         told.sort_unstable_by_key(|(member, _)| *member);

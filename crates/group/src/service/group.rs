@@ -182,9 +182,9 @@ impl Service {
                 comparison.answer(member, fence)
             }
             (
-                Some(Asking::Timed(errand)),
+                Some(Asking::Timed(pending)),
                 Answer::Timed(Err(why @ (Refusal::NoSuchHold(_) | Refusal::OtherHolder(_)))),
-            ) => errand.is_not_at(member, why),
+            ) => pending.is_not_at(member, why),
             (Some(Asking::Order(_, its)), Answer::Obeyed(result)) if *its == member => {
                 self.close_order(number, Some(result), host, out);
                 false

@@ -13,7 +13,7 @@ use crate::question::{ANSWER_TIME, Question};
 use crate::request::RequestId;
 use crate::session::Who;
 use crate::status::{
-    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, PastView, RegistryStatus, Standing,
+    DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, NodeState, PastView, RegistryStatus,
     Status,
 };
 use crate::time::Time;
@@ -99,7 +99,7 @@ impl Service {
         host.set_timer(Timer::Question(number), None);
         let gathering = match self.questions.remove(&number) {
             Some(Asking::List(gathering)) => gathering,
-            Some(Asking::Timed(errand)) => return self.end_errand(errand, out),
+            Some(Asking::Timed(pending)) => return self.end_operation(pending, out),
             Some(asking @ Asking::Order(..)) => {
                 self.questions.insert(number, asking);
                 return self.close_order(number, None, host, out);
@@ -128,7 +128,7 @@ impl Service {
         for (&number, asking) in &mut self.questions {
             let is_done = match asking {
                 Asking::List(gathering) => gathering.no_answer_from(member, name),
-                Asking::Timed(errand) => errand.answers.no_answer_from(member, name),
+                Asking::Timed(pending) => pending.answers.no_answer_from(member, name),
                 Asking::Order(_, its) => *its == member,
                 Asking::Fence(comparison) => comparison.answers.no_answer_from(member, name),
                 Asking::Anatomy(sitting) => sitting.no_answer_from(member),
@@ -233,8 +233,8 @@ impl Service {
     }
 
     /// How this member stands in its group.
-    pub fn standing(&self, health: Health<'_>, now: Time) -> Standing {
-        Standing {
+    pub fn node_state(&self, health: Health<'_>, now: Time) -> NodeState {
+        NodeState {
             group: health.group.to_string(),
             node: self.view.own().name.clone(),
             millis: now.millis_since(self.started),
@@ -252,7 +252,7 @@ impl Service {
     /// How this member is doing.
     pub fn status(&self, health: Health<'_>, host: &mut dyn Host) -> Status {
         let view = &self.view;
-        let standing = self.standing(health, host.now());
+        let node_state = self.node_state(health, host.now());
         let mut sizes = [0; 3];
         let mut counts = [0; 4];
         // Every namespace with its own algorithm, and with that of its semaphores if it has any.
@@ -283,15 +283,15 @@ impl Service {
         let [locks, held, waiting] = sizes;
         let [grants, handovers, messages, arrived] = counts;
         Status {
-            group: standing.group,
-            node: standing.node,
-            millis: standing.millis,
-            epoch: standing.epoch,
-            readiness: standing.readiness,
-            valid: standing.valid,
-            members: standing.members,
-            registry: standing.registry,
-            views: standing.views,
+            group: node_state.group,
+            node: node_state.node,
+            millis: node_state.millis,
+            epoch: node_state.epoch,
+            readiness: node_state.readiness,
+            valid: node_state.valid,
+            members: node_state.members,
+            registry: node_state.registry,
+            views: node_state.views,
             detector: self.detector.as_ref().map(|detector| DetectorStatus {
                 interval: detector.config.interval.as_millis() as u64,
                 timeout: detector.config.timeout.as_millis() as u64,
@@ -302,12 +302,12 @@ impl Service {
             locks,
             held,
             waiting,
-            sessions: standing.sessions,
+            sessions: node_state.sessions,
             grants,
             handovers,
             messages,
             arrived,
-            anomalies: standing.anomalies,
+            anomalies: node_state.anomalies,
         }
     }
 

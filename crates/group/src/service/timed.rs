@@ -290,8 +290,8 @@ impl Service {
             out.extend(waiting.map(|reply| told(reply, Err(Refusal::Stopped))));
         }
         self.questions.retain(|_, asking| match asking {
-            Asking::Timed(errand) => {
-                out.push(Output::Timed(errand.asker, Err(Refusal::Stopped)));
+            Asking::Timed(pending) => {
+                out.push(Output::Timed(pending.asker, Err(Refusal::Stopped)));
                 false
             }
             Asking::Fence(comparison) => {

@@ -346,7 +346,7 @@ impl Service {
         self.ask_again(out);
         for asking in unanswered {
             match asking {
-                Asking::Timed(errand) => self.run_again(errand, host, out),
+                Asking::Timed(pending) => self.run_again(pending, host, out),
                 Asking::Fence(comparison) => self.compare_again(comparison, host, out),
                 Asking::List(_)
                 | Asking::IsHeld(_)
@@ -410,8 +410,8 @@ impl Service {
         let mut unanswered = Vec::new();
         for (number, mut asking) in questions {
             host.set_timer(Timer::Question(number), None);
-            if let Asking::Timed(errand) = &mut asking {
-                errand.answers.end(&self.view);
+            if let Asking::Timed(pending) = &mut asking {
+                pending.answers.end(&self.view);
             }
             unanswered.push(asking);
         }
@@ -471,7 +471,7 @@ impl Service {
         self.give_up_timed(host, out);
         for asking in self.close_questions(host, out) {
             match asking {
-                Asking::Timed(errand) => self.end_errand(errand, out),
+                Asking::Timed(pending) => self.end_operation(pending, out),
                 Asking::Fence(comparison) => self.end_comparison(comparison, out),
                 Asking::List(_)
                 | Asking::IsHeld(_)

@@ -27,12 +27,12 @@ pub(crate) enum Pace {
 
 /// How often records of each identity were written lately.
 pub(crate) struct Paces {
-    /// So many are written in a spell.
+    /// So many are written in a window.
     most: u64,
-    known: Mutex<HashMap<Option<String>, Spell>>,
+    known: Mutex<HashMap<Option<String>, Window>>,
 }
 
-struct Spell {
+struct Window {
     since: Instant,
     count: u64,
 }
@@ -49,22 +49,22 @@ impl Paces {
 
     fn go_on_at(&self, identity: Option<&str>, now: Instant) -> Pace {
         let mut known = hold(&self.known);
-        let is_over = |spell: &Spell| now.duration_since(spell.since) >= SPELL;
+        let is_over = |window: &Window| now.duration_since(window.since) >= SPELL;
         if known.len() >= MANY {
-            known.retain(|_, spell| !is_over(spell));
+            known.retain(|_, window| !is_over(window));
         }
-        let begun = Spell { since: now, count: 0 };
-        let spell = known.entry(identity.map(String::from)).or_insert(begun);
-        let left_out = match is_over(spell) {
+        let begun = Window { since: now, count: 0 };
+        let window = known.entry(identity.map(String::from)).or_insert(begun);
+        let left_out = match is_over(window) {
             true => {
-                let left_out = spell.count.saturating_sub(self.most);
-                *spell = Spell { since: now, count: 0 };
+                let left_out = window.count.saturating_sub(self.most);
+                *window = Window { since: now, count: 0 };
                 left_out
             }
             false => 0,
         };
-        spell.count += 1;
-        match spell.count {
+        window.count += 1;
+        match window.count {
             count if count < self.most || left_out > 0 => Pace::Write { left_out },
             count if count == self.most => Pace::WriteLast,
             _ => Pace::LeaveOut,

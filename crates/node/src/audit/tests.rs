@@ -47,7 +47,7 @@ async fn a_node_writes_down_who_held_what_and_who_came_and_went() {
     let fence = guard.fence();
     drop(guard);
     let lost = node.lock("kept").await.unwrap();
-    node.hurry().hurry();
+    node.fast_stop().stop();
     node.stop().await;
     drop(lost);
     let mode = fs::metadata(&path).unwrap().permissions().mode();

@@ -104,7 +104,7 @@ pub(super) struct Heard {
 
 /// The other members, as far as changes go.
 #[derive(Debug, Default)]
-pub(super) struct Fellows {
+pub(super) struct PeerChanges {
     sources: BTreeMap<Run, Source>,
     watchers: BTreeMap<Run, Watcher>,
 }
@@ -112,7 +112,7 @@ pub(super) struct Fellows {
 /// Messages to other members.
 pub(super) type Messages = Vec<(Run, Message)>;
 
-impl Fellows {
+impl PeerChanges {
     /// Whether another member wants to know what happens here.
     pub(super) fn has_watchers(&self) -> bool {
         !self.watchers.is_empty()
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_member_is_asked_and_from_its_first_word_on_everything_is_heard() {
-        let (mut here, now) = (Fellows::default(), Instant::now());
+        let (mut here, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         assert!(!here.look(&[run("b")], true, now, &mut out));
         assert_eq!(out, [of("b", Message::Watch)]);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_is_missing_or_not_complete_is_a_gap() {
-        let (mut here, now) = (Fellows::default(), Instant::now());
+        let (mut here, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         here.look(&[run("b")], true, now, &mut out);
         here.hear(&run("b"), batch(1, false, &[]), now, &mut out);
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_member_that_is_silent_is_a_gap_once_and_is_asked_again() {
-        let (mut here, now) = (Fellows::default(), Instant::now());
+        let (mut here, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         here.look(&[run("b")], true, now, &mut out);
         here.hear(&run("b"), batch(1, false, &[]), now, &mut out);
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_member_that_has_left_the_view_is_a_gap_and_one_that_nobody_wants_is_none() {
-        let (mut here, now) = (Fellows::default(), Instant::now());
+        let (mut here, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         here.look(&[run("b"), run("c")], true, now, &mut out);
         here.hear(&run("b"), batch(1, false, &[]), now, &mut out);
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_watcher_that_takes_nothing_is_sent_no_more_than_the_window_and_told_what_it_missed() {
-        let (mut there, now) = (Fellows::default(), Instant::now());
+        let (mut there, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         there.hear(&run("a"), Message::Watch, now, &mut out);
         assert_eq!(out, [of("a", batch(1, false, &[]))]);
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_watcher_hears_something_every_so_often_and_nothing_when_it_is_gone() {
-        let (mut there, now) = (Fellows::default(), Instant::now());
+        let (mut there, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         there.hear(&run("a"), Message::Watch, now, &mut out);
         there.look(&[run("a")], false, now + BEAT / 2, &mut out);
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn many_changes_are_sent_in_batches_of_a_bounded_size() {
-        let (mut there, now) = (Fellows::default(), Instant::now());
+        let (mut there, now) = (PeerChanges::default(), Instant::now());
         let mut out = Vec::new();
         there.hear(&run("a"), Message::Watch, now, &mut out);
         let changes: Vec<Change> = (0..2 * BATCH as u64 + 1).map(change).collect();

@@ -10,8 +10,8 @@ use catraca_client::protocol::Description;
 use catraca_client::{clock, frame};
 use catraca_group::registry::{Answer, Revision, Trouble, Word};
 use catraca_group::{
-    Cause, Entry, Health, Leaving, LinkStatus, Membership, Namespace, Notice, Output, Owner,
-    PeerMessage, Refusal, RegistryStatus, Run, Service, Standing, Status, Time,
+    Cause, Entry, Health, Leaving, LinkStatus, Membership, Namespace, NodeState, Notice, Output,
+    Owner, PeerMessage, Refusal, RegistryStatus, Run, Service, Status, Time,
 };
 
 use super::parts::Parts;
@@ -340,8 +340,8 @@ impl Engine {
     }
 
     /// How this member stands in its group: as much of it as can be told without a look at every lock.
-    pub(crate) fn standing(&self) -> Standing {
-        self.with_health(|health| hold(&self.serving).service.standing(health, clock::now()))
+    pub(crate) fn node_state(&self) -> NodeState {
+        self.with_health(|health| hold(&self.serving).service.node_state(health, clock::now()))
     }
 
     /// Tells what is known of the member beside its service.

@@ -22,7 +22,7 @@ use super::locks::beginning;
 use super::pieces::Pieces;
 use super::problem::Problem;
 use super::rates::visible;
-use super::status::StandingBody;
+use super::status::NodeStateBody;
 use crate::access::Role;
 use crate::changes::merged::{Difference, Differences, Merged, Newcomer};
 use crate::changes::{Item, Subscription, unix_millis};
@@ -210,7 +210,7 @@ impl Telling {
     /// What is known after one more look at the node.
     fn look(&mut self, look: &Look) -> String {
         let mut text = String::new();
-        text.push_str(&event("status", &StandingBody::from(look)));
+        text.push_str(&event("status", &NodeStateBody::from(look)));
         if let Some(sample) = &look.sample {
             text.push_str(&event("sample", sample));
         }

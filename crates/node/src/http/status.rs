@@ -113,7 +113,7 @@ impl From<Status> for StatusBody {
 
 /// How a node stands in its group: the data of an event `status` of `/v1/live`.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct StandingBody {
+pub(super) struct NodeStateBody {
     group: String,
     node: String,
     millis: u64,
@@ -129,23 +129,23 @@ pub(super) struct StandingBody {
     views: Vec<View>,
 }
 
-impl From<&Look> for StandingBody {
+impl From<&Look> for NodeStateBody {
     fn from(look: &Look) -> Self {
-        let standing = look.standing.clone();
-        let (readiness, why, waits_for) = readiness(&standing.readiness);
-        StandingBody {
-            group: standing.group,
-            node: standing.node,
-            millis: standing.millis,
-            epoch: standing.epoch,
+        let node_state = look.node_state.clone();
+        let (readiness, why, waits_for) = readiness(&node_state.readiness);
+        NodeStateBody {
+            group: node_state.group,
+            node: node_state.node,
+            millis: node_state.millis,
+            epoch: node_state.epoch,
             readiness,
             why,
             waits_for,
-            valid_millis: standing.valid,
+            valid_millis: node_state.valid,
             lease_millis: look.lease.as_millis() as u64,
-            members: standing.members.into_iter().map(member).collect(),
-            registry: standing.registry.map(registry),
-            views: standing.views.into_iter().map(view).collect(),
+            members: node_state.members.into_iter().map(member).collect(),
+            registry: node_state.registry.map(registry),
+            views: node_state.views.into_iter().map(view).collect(),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use catraca_group::{LinkStatus, MemberStatus, OldHold, Readiness, Standing, Survey, Times};
+use catraca_group::{LinkStatus, MemberStatus, NodeState, OldHold, Readiness, Survey, Times};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -84,7 +84,7 @@ pub(crate) struct Alert {
 
 /// What alerts are judged by.
 pub(crate) struct Seen<'a> {
-    pub(crate) standing: &'a Standing,
+    pub(crate) node_state: &'a NodeState,
     pub(crate) survey: &'a Survey,
     pub(crate) rates: &'a Rates,
     /// How long clients have held locks and waited for them since the node began.
@@ -108,7 +108,7 @@ impl Alerts {
     pub(crate) fn judge(&mut self, seen: &Seen<'_>) -> Vec<Alert> {
         let mut all = Vec::new();
         add_readiness(seen, &mut all);
-        for member in &seen.standing.members {
+        for member in &seen.node_state.members {
             add_member(seen, member, &mut all);
         }
         add_registry(seen, &mut all);
@@ -134,8 +134,8 @@ fn alert(severity: Severity, kind: Kind, text: String) -> Alert {
 }
 
 fn add_readiness(seen: &Seen<'_>, all: &mut Vec<Alert>) {
-    let why = match &seen.standing.readiness {
-        Readiness::Ready if seen.standing.valid == Some(0) => "its lease is over".to_string(),
+    let why = match &seen.node_state.readiness {
+        Readiness::Ready if seen.node_state.valid == Some(0) => "its lease is over".to_string(),
         Readiness::Ready => return,
         Readiness::Joining(why) => why.clone(),
         Readiness::Waiting(members) => format!("it waits for {}", members.join(", ")),
@@ -181,7 +181,7 @@ fn add_member(seen: &Seen<'_>, member: &MemberStatus, all: &mut Vec<Alert>) {
 }
 
 fn add_registry(seen: &Seen<'_>, all: &mut Vec<Alert>) {
-    let Some(registry) = &seen.standing.registry else { return };
+    let Some(registry) = &seen.node_state.registry else { return };
     if let Some(trouble) = &registry.trouble {
         let text = format!("the registry is in trouble: {trouble}");
         all.push(alert(Severity::Critical, Kind::Registry, text));
@@ -230,7 +230,7 @@ fn add_queue(seen: &Seen<'_>, all: &mut Vec<Alert>) {
 }
 
 fn add_anomalies(seen: &Seen<'_>, all: &mut Vec<Alert>) {
-    let count = seen.standing.anomalies;
+    let count = seen.node_state.anomalies;
     if count > 0 {
         let text = format!(
             "{count} things came that cannot come in a correct run: please report what the log says"

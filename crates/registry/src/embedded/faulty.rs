@@ -14,7 +14,7 @@ use crate::{Registry, Revision, Trouble, Txn, Word};
 
 /// What a disk consists of. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Platter(Arc<Mutex<Bytes>>);
+pub(super) struct DiskContent(Arc<Mutex<Bytes>>);
 
 #[derive(Clone, Debug, Default)]
 struct Bytes {
@@ -43,7 +43,7 @@ impl Bytes {
     }
 }
 
-impl StorageBackend for Platter {
+impl StorageBackend for DiskContent {
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.lock().unwrap().seen.len() as u64)
     }
@@ -81,9 +81,9 @@ impl StorageBackend for Platter {
     }
 }
 
-impl Platter {
+impl DiskContent {
     /// What is left after the power was lost: of what was not flushed any part, in any order, torn.
-    fn after_loss(&self, random: &mut impl FnMut(u64) -> u64) -> Platter {
+    fn after_loss(&self, random: &mut impl FnMut(u64) -> u64) -> DiskContent {
         let bytes = self.0.lock().unwrap();
         let mut left = bytes.certain.clone();
         if random(2) == 0 {
@@ -104,17 +104,17 @@ impl Platter {
             }
         }
         let bytes = Bytes { seen: left.clone(), certain: left, ..Bytes::default() };
-        Platter(Arc::new(Mutex::new(bytes)))
+        DiskContent(Arc::new(Mutex::new(bytes)))
     }
 }
 
 /// Opens what is on a platter, like a directory.
-pub(super) fn disk(platter: &Platter) -> Result<(Arc<Disk>, Mark), OpenError> {
+pub(super) fn disk(platter: &DiskContent) -> Result<(Arc<Disk>, Mark), OpenError> {
     let Opened { disk, mark, .. } = opened(platter)?;
     Ok((Arc::new(disk), mark))
 }
 
-fn opened(platter: &Platter) -> Result<Opened, OpenError> {
+fn opened(platter: &DiskContent) -> Result<Opened, OpenError> {
     let failed = |error: DiskError| OpenError::Start(error.to_string());
     let platter = platter.clone();
     let open = move || -> Result<Database, DiskError> {
@@ -157,7 +157,7 @@ fn what_was_written_before_a_loss_of_power_is_there_after_it() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % below
     };
-    let mut platter = Platter::default();
+    let mut platter = DiskContent::default();
     drop(disk(&platter).unwrap());
     let (mut next, mut in_vain) = (0, 0);
     for loss in 0..LOSSES {
@@ -188,7 +188,7 @@ fn what_was_written_before_a_loss_of_power_is_there_after_it() {
 
 #[tokio::test]
 async fn a_full_disk_ends_the_registry_and_says_so() {
-    let place = Platter::default();
+    let place = DiskContent::default();
     let (disk, mark) = disk(&place).unwrap();
     place.0.lock().unwrap().room = Some(4 << 20);
     let options = Options::alone("/none", "g", "a");
@@ -230,7 +230,7 @@ async fn insist(registry: &Embedded, txn: &Txn) -> crate::Answer {
 
 #[tokio::test]
 async fn a_registry_whose_disk_was_full_goes_on_by_itself_when_there_is_room() {
-    let place = Platter::default();
+    let place = DiskContent::default();
     let options = Options::alone("/none", "g", "a");
     let registry = Embedded::on(opened(&place).unwrap(), options).await.unwrap();
     insist(&registry, &Txn::default().put("first", vec![1])).await;

@@ -304,7 +304,7 @@ mod tests {
 
     impl StoreBuilder<Types, Log, Lenient> for InMemory {
         async fn build(&self) -> Result<((), Log, Lenient), StorageError<Id>> {
-            let (disk, mark) = faulty::disk(&faulty::Platter::default()).unwrap();
+            let (disk, mark) = faulty::disk(&faulty::DiskContent::default()).unwrap();
             let machine = Machine::load(disk.clone(), mark.id).unwrap().0;
             Ok(((), Log::new(disk), Lenient(machine)))
         }

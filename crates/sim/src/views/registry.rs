@@ -29,7 +29,7 @@ impl Registry {
 
 /// What becomes of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Answered,
     /// It is carried out, and nobody hears of it.
     AnswerLost,
@@ -49,26 +49,26 @@ impl Simulation<'_> {
             return self.plan(at, Event::Answered { site, life, number, result: Err(why) });
         }
         let fate = match self.random.below(100) {
-            _ if !self.is_faulty(now) => Fate::Answered,
-            0..=2 => Fate::AnswerLost,
-            3..=4 => Fate::Lost,
-            5 => Fate::Late,
-            _ => Fate::Answered,
+            _ if !self.is_faulty(now) => Outcome::Answered,
+            0..=2 => Outcome::AnswerLost,
+            3..=4 => Outcome::Lost,
+            5 => Outcome::Late,
+            _ => Outcome::Answered,
         };
         let there = now.max(self.registry.stalled_until) + self.latency(now);
-        if fate == Fate::Answered && there < now + TIME_OUT {
+        if fate == Outcome::Answered && there < now + TIME_OUT {
             return self.plan(there, Event::Apply { site, life, answer: Some(number), txn });
         }
         let answer = None;
         match fate {
-            Fate::Answered | Fate::AnswerLost => {
+            Outcome::Answered | Outcome::AnswerLost => {
                 self.plan(there, Event::Apply { site, life, answer, txn });
             }
-            Fate::Late => {
+            Outcome::Late => {
                 let late = there + Time(self.random.below(20_000_000));
                 self.plan(late, Event::Apply { site, life, answer, txn });
             }
-            Fate::Lost => {}
+            Outcome::Lost => {}
         }
         let result = Err(Trouble::Unknown("no answer in time".to_string()));
         self.plan(now + TIME_OUT, Event::Answered { site, life, number, result });

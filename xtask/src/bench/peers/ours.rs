@@ -128,7 +128,7 @@ impl Embedded {
     pub(super) async fn stop(self) {
         for node in self.nodes {
             if let Ok(node) = Arc::try_unwrap(node) {
-                node.hurry().hurry();
+                node.fast_stop().stop();
                 node.stop().await;
             }
         }

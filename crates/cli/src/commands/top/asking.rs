@@ -22,7 +22,7 @@ const MOST_LINES: usize = 5000;
 
 /// What is to be looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct LookRequest {
     /// The node to ask, and those to ask if it does not answer.
     pub(super) nodes: Vec<String>,
     /// Which locks.
@@ -70,14 +70,14 @@ pub(super) struct Meant {
 
 /// What came of a wish.
 pub(super) struct Answer {
-    pub(super) wish: Wish,
+    pub(super) wish: LookRequest,
     pub(super) result: Result<Sample, ClientError>,
 }
 
 /// Looks again and again, as is wished last, until nobody wants to know.
 pub(super) async fn look(
     shown: Credentials,
-    mut wishes: watch::Receiver<Wish>,
+    mut wishes: watch::Receiver<LookRequest>,
     answers: mpsc::Sender<Answer>,
 ) {
     let mut connection = None;
@@ -116,7 +116,7 @@ pub(super) async fn look(
 pub(super) async fn sample(
     connection: &mut Option<(Vec<String>, Connection)>,
     shown: &Credentials,
-    wish: &Wish,
+    wish: &LookRequest,
 ) -> Result<Sample, ClientError> {
     let connection = match connection {
         Some((nodes, open)) if *nodes == wish.nodes => open,

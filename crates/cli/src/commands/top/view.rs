@@ -8,7 +8,7 @@ use std::time::Duration;
 use catraca_client::{LineKey, Selection, Status};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::asking::{Answer, Meant, Sample, Wish};
+use super::asking::{Answer, LookRequest, Meant, Sample};
 use super::rows::{Row, Sort, rows};
 use crate::commands::locks::{printable, who};
 
@@ -118,7 +118,7 @@ impl View {
     }
 
     /// What has to be asked for it.
-    pub(super) fn wish(&self) -> Wish {
+    pub(super) fn wish(&self) -> LookRequest {
         let others = self.nodes.iter().filter(|node| Some(*node) != self.chosen.as_ref());
         let nodes = self.chosen.iter().chain(others).cloned().collect();
         let is_prefix = !self.filter.is_empty() && !self.filter.starts_with('*');
@@ -131,7 +131,7 @@ impl View {
             _ => None,
         };
         let after = self.parts.last().cloned();
-        Wish { nodes, names, after, inspected, is_paused: self.is_paused }
+        LookRequest { nodes, names, after, inspected, is_paused: self.is_paused }
     }
 
     /// What the rows have to contain; a filter without a star is the node's business.

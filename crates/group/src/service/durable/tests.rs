@@ -73,7 +73,7 @@ impl Driver for Site {
 
 /// What becomes of writes of durable holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     Answered,
     /// Carried out, but nobody hears of it.
     AnswerLost,
@@ -96,7 +96,7 @@ pub(in crate::service) struct Group {
     store: Store,
     pub(in crate::service) sites: Vec<Site>,
     pub(in crate::service) now: Time,
-    fate: Fate,
+    fate: Outcome,
     late: Vec<Txn>,
     held: Vec<(usize, u64, Txn)>,
     queue: VecDeque<Event>,
@@ -138,7 +138,7 @@ impl Group {
             store: Store::default(),
             sites: (0..count).map(|_| Site::default()).collect(),
             now: Time(1_000_000_000),
-            fate: Fate::Answered,
+            fate: Outcome::Answered,
             late: Vec::new(),
             held: Vec::new(),
             queue: VecDeque::new(),
@@ -287,23 +287,23 @@ impl Group {
         let is_write = txn.ops.iter().any(|op| op.key().starts_with(crate::registry::HOLDS));
         let is_look = txn.ops.is_empty() && txn.page.is_some();
         let fate = match self.fate {
-            Fate::Unseen if is_look => Fate::Unreachable,
-            Fate::Unseen => Fate::Answered,
+            Outcome::Unseen if is_look => Outcome::Unreachable,
+            Outcome::Unseen => Outcome::Answered,
             fate if is_write => fate,
-            _ => Fate::Answered,
+            _ => Outcome::Answered,
         };
         let result = match fate {
-            Fate::Answered => Ok(self.apply(&txn)),
-            Fate::AnswerLost => {
+            Outcome::Answered => Ok(self.apply(&txn)),
+            Outcome::AnswerLost => {
                 self.apply(&txn);
                 Err(Trouble::Unknown("lost".into()))
             }
-            Fate::Late => {
+            Outcome::Late => {
                 self.late.push(txn);
                 Err(Trouble::Unknown("late".into()))
             }
-            Fate::Unreachable | Fate::Unseen => Err(Trouble::Unreachable("cut".into())),
-            Fate::Held => return self.held.push((site, number, txn)),
+            Outcome::Unreachable | Outcome::Unseen => Err(Trouble::Unreachable("cut".into())),
+            Outcome::Held => return self.held.push((site, number, txn)),
         };
         self.answer(site, number, result);
     }
@@ -333,7 +333,7 @@ impl Group {
 
     /// What was held back is carried out.
     fn go_on(&mut self) {
-        self.fate = Fate::Answered;
+        self.fate = Outcome::Answered;
         for (site, number, txn) in core::mem::take(&mut self.held) {
             let answer = self.apply(&txn);
             self.input(site, Input::Answered(number, Ok(answer)));

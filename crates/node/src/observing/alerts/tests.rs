@@ -8,7 +8,7 @@ use crate::observing::rates::Counted;
 const LEASE: Duration = Duration::from_secs(6);
 
 /// How a group of three stands that is well.
-fn well() -> Standing {
+fn well() -> NodeState {
     let member = |name: &str, link| MemberStatus {
         name: name.to_string(),
         address: String::new(),
@@ -18,7 +18,7 @@ fn well() -> Standing {
         link,
         suspected: None,
     };
-    Standing {
+    NodeState {
         group: "g".to_string(),
         node: "a".to_string(),
         millis: 1_000_000,
@@ -38,7 +38,7 @@ fn well() -> Standing {
 }
 
 struct Case {
-    standing: Standing,
+    node_state: NodeState,
     survey: Survey,
     rates: Rates,
     times: Times,
@@ -47,18 +47,18 @@ struct Case {
 impl Case {
     fn well() -> Self {
         let (survey, rates, times) = Default::default();
-        Case { standing: well(), survey, rates, times }
+        Case { node_state: well(), survey, rates, times }
     }
 
-    fn of(change: impl FnOnce(&mut Standing)) -> Self {
+    fn of(change: impl FnOnce(&mut NodeState)) -> Self {
         let mut case = Self::well();
-        change(&mut case.standing);
+        change(&mut case.node_state);
         case
     }
 
     fn judged(&self, alerts: &mut Alerts, unix_ms: u64) -> Vec<Alert> {
-        let Case { standing, survey, rates, times } = self;
-        alerts.judge(&Seen { standing, survey, rates, times, lease: LEASE, unix_ms })
+        let Case { node_state, survey, rates, times } = self;
+        alerts.judge(&Seen { node_state, survey, rates, times, lease: LEASE, unix_ms })
     }
 
     fn kinds(&self) -> Vec<(Severity, Kind)> {
@@ -82,10 +82,10 @@ fn a_group_that_is_well_has_no_alerts() {
 
 #[test]
 fn a_member_that_is_not_in_the_view_is_lost_and_nothing_else_is_said_of_it() {
-    let lost = Case::of(|standing| {
-        standing.members[1].is_in_view = false;
-        standing.members[1].link = LinkStatus::Down(60_000, "refused".to_string());
-        standing.members[1].renewed = Some(60_000);
+    let lost = Case::of(|node_state| {
+        node_state.members[1].is_in_view = false;
+        node_state.members[1].link = LinkStatus::Down(60_000, "refused".to_string());
+        node_state.members[1].renewed = Some(60_000);
     });
     assert_eq!(lost.kinds(), [(Severity::Critical, Kind::MemberLost)]);
     let alerts = lost.judged(&mut Alerts::default(), 7);
@@ -94,14 +94,15 @@ fn a_member_that_is_not_in_the_view_is_lost_and_nothing_else_is_said_of_it() {
 
 #[test]
 fn a_lease_is_late_when_two_thirds_of_it_are_over() {
-    let renewed = |millis| Case::of(|standing| standing.members[1].renewed = Some(millis)).kinds();
+    let renewed =
+        |millis| Case::of(|node_state| node_state.members[1].renewed = Some(millis)).kinds();
     assert_eq!(renewed(4000), []);
     assert_eq!(renewed(4001), [(Severity::Warning, Kind::LeaseLate)]);
 }
 
 #[test]
 fn a_link_that_stays_down_or_never_can_be_up_is_told() {
-    let link = |link| Case::of(|standing| standing.members[2].link = link).kinds();
+    let link = |link| Case::of(|node_state| node_state.members[2].link = link).kinds();
     assert_eq!(link(LinkStatus::Down(3000, String::new())), []);
     assert_eq!(link(LinkStatus::Connecting), []);
     let down = LinkStatus::Down(3001, String::new());
@@ -118,19 +119,19 @@ fn a_node_that_grants_nothing_says_why() {
         (Readiness::Expelled("kicked".to_string()), "kicked"),
         (Readiness::Excluded("b".to_string()), "'b'"),
     ] {
-        let case = Case::of(|standing| standing.readiness = readiness);
+        let case = Case::of(|node_state| node_state.readiness = readiness);
         let alerts = case.judged(&mut Alerts::default(), 0);
         assert_eq!((alerts.len(), alerts[0].kind), (1, Kind::NotReady));
         assert!(alerts[0].text.contains(why), "{}", alerts[0].text);
     }
-    let over = Case::of(|standing| standing.valid = Some(0));
+    let over = Case::of(|node_state| node_state.valid = Some(0));
     assert_eq!(over.kinds(), [(Severity::Critical, Kind::NotReady)]);
 }
 
 #[test]
 fn a_registry_in_trouble_or_without_a_voter_is_told() {
     let registry = |change: fn(&mut RegistryStatus)| {
-        Case::of(|standing| change(standing.registry.as_mut().unwrap())).kinds()
+        Case::of(|node_state| change(node_state.registry.as_mut().unwrap())).kinds()
     };
     let trouble = registry(|registry| registry.trouble = Some("no leader".to_string()));
     assert_eq!(trouble, [(Severity::Critical, Kind::Registry)]);
@@ -183,14 +184,14 @@ fn a_few_who_wait_are_no_queue_that_grows() {
 
 #[test]
 fn an_anomaly_is_told_for_ever() {
-    let case = Case::of(|standing| standing.anomalies = 2);
+    let case = Case::of(|node_state| node_state.anomalies = 2);
     assert_eq!(case.kinds(), [(Severity::Critical, Kind::Anomaly)]);
 }
 
 #[test]
 fn an_alert_is_known_since_it_was_first_told_and_begins_anew_after_it_was_over() {
     let mut alerts = Alerts::default();
-    let late = |renewed| Case::of(|standing| standing.members[1].renewed = Some(renewed));
+    let late = |renewed| Case::of(|node_state| node_state.members[1].renewed = Some(renewed));
     assert_eq!(late(5000).judged(&mut alerts, 10)[0].since_unix_ms, 10);
     let again = late(5500).judged(&mut alerts, 20);
     assert_eq!(again[0].since_unix_ms, 10, "its text has changed, it has not");
@@ -200,9 +201,9 @@ fn an_alert_is_known_since_it_was_first_told_and_begins_anew_after_it_was_over()
 
 #[test]
 fn what_is_worst_comes_first() {
-    let mut case = Case::of(|standing| {
-        standing.members[1].renewed = Some(5000);
-        standing.members[2].is_in_view = false;
+    let mut case = Case::of(|node_state| {
+        node_state.members[1].renewed = Some(5000);
+        node_state.members[2].is_in_view = false;
     });
     case.waiting(0, 1 + MINUTE);
     case.waiting(50, RECENT);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_durable_hold_is_confirmed_when_it_is_written_and_not_before() {
     let mut group = Group::of(3, "naimi-trehel");
-    group.fate = Fate::Held;
+    group.fate = Outcome::Held;
     group.ask(0, 1, &["x"], "r");
     assert!(group.durable.is_empty() && group.records() == 0);
     group.go_on();
@@ -45,7 +45,7 @@ fn asking_again_gives_the_same_hold_at_every_member_and_after_a_restart_of_every
 #[test]
 fn a_registry_that_cannot_be_reached_refuses_and_the_lock_is_free() {
     let mut group = Group::of(2, "naimi-trehel");
-    group.fate = Fate::Unreachable;
+    group.fate = Outcome::Unreachable;
     group.ask(0, 1, &["x"], "r");
     assert_eq!(group.refusal(1), "registry-unavailable");
     assert!(group.is_free(1, "x"));
@@ -56,11 +56,11 @@ fn whoever_asks_again_where_nobody_can_look_is_not_told_that_somebody_else_has_i
     let mut group = Group::of(3, "naimi-trehel");
     group.ask(0, 1, &["x"], "r");
     let hold = group.hold(1);
-    group.fate = Fate::Unseen;
+    group.fate = Outcome::Unseen;
     group.ask(1, 2, &["x"], "r");
     group.pass(Duration::from_secs(6));
     assert_eq!(group.refusal(2), "registry-unavailable");
-    group.fate = Fate::Answered;
+    group.fate = Outcome::Answered;
     group.ask(1, 3, &["x"], "r");
     assert_eq!(group.hold(3), hold);
     // Somebody else has waited in vain, and that is what it is told.
@@ -72,9 +72,9 @@ fn whoever_asks_again_where_nobody_can_look_is_not_told_that_somebody_else_has_i
 #[test]
 fn a_write_whose_answer_is_lost_is_found_out() {
     let mut group = Group::of(2, "naimi-trehel");
-    group.fate = Fate::AnswerLost;
+    group.fate = Outcome::AnswerLost;
     group.ask(0, 1, &["x"], "r");
-    group.fate = Fate::Answered;
+    group.fate = Outcome::Answered;
     group.pass(Duration::from_secs(2));
     let hold = group.hold(1);
     group.ask(1, 2, &["x"], "r");
@@ -85,9 +85,9 @@ fn a_write_whose_answer_is_lost_is_found_out() {
 #[test]
 fn a_write_that_comes_after_the_lock_was_given_back_is_not_carried_out() {
     let mut group = Group::of(2, "naimi-trehel");
-    group.fate = Fate::Late;
+    group.fate = Outcome::Late;
     group.ask(0, 1, &["x"], "r");
-    group.fate = Fate::Answered;
+    group.fate = Outcome::Answered;
     group.pass(Duration::from_secs(2));
     assert_eq!(group.refusal(1), "registry-unavailable");
     assert!(group.is_free(1, "x"));
@@ -100,9 +100,9 @@ fn a_write_that_comes_after_the_lock_was_given_back_is_not_carried_out() {
 #[test]
 fn a_hold_that_was_released_before_its_member_knew_that_it_was_written_is_not_written_again() {
     let mut group = Group::of(2, "naimi-trehel");
-    group.fate = Fate::AnswerLost;
+    group.fate = Outcome::AnswerLost;
     group.ask(0, 1, &["x"], "r");
-    group.fate = Fate::Answered;
+    group.fate = Outcome::Answered;
     group.ask(1, 2, &["x"], "r");
     group.unlock(1, 3, Target::Name("x".into()), Some("ann"));
     group.pass(Duration::from_secs(3));
@@ -190,7 +190,7 @@ fn a_gift_whose_answer_is_lost_says_that_it_is_done() {
     let mut group = Group::of(2, "naimi-trehel");
     group.ask(0, 1, &["x"], "r");
     let id = group.hold(1).id;
-    group.fate = Fate::AnswerLost;
+    group.fate = Outcome::AnswerLost;
     transfer(&mut group, 1, 1, id, "ann", "bob");
     assert_eq!(group.unlocked[&1].as_ref().unwrap().owner, "bob");
 }
@@ -198,9 +198,9 @@ fn a_gift_whose_answer_is_lost_says_that_it_is_done() {
 #[test]
 fn a_hold_that_is_given_away_before_its_member_knew_that_it_was_written_stays_held() {
     let mut group = Group::of(2, "naimi-trehel");
-    group.fate = Fate::AnswerLost;
+    group.fate = Outcome::AnswerLost;
     group.ask(0, 1, &["x"], "r");
-    group.fate = Fate::Answered;
+    group.fate = Outcome::Answered;
     let id = HoldId::of("ann", "r");
     transfer(&mut group, 1, 1, id, "ann", "bob");
     assert_eq!(group.unlocked[&1].as_ref().unwrap().owner, "bob");
@@ -238,7 +238,7 @@ fn where_a_driver_tells_which_hold_was_released_the_others_are_not_looked_at() {
 fn an_unlock_whose_answer_is_lost_says_that_it_is_done() {
     let mut group = Group::of(2, "naimi-trehel");
     group.ask(0, 1, &["x"], "r");
-    group.fate = Fate::AnswerLost;
+    group.fate = Outcome::AnswerLost;
     group.unlock(1, 1, Target::Name("x".into()), Some("ann"));
     assert!(group.unlocked[&1].is_ok());
     assert_eq!(group.records(), 0);
@@ -334,7 +334,7 @@ fn a_member_that_comes_back_does_not_hold_it_twice() {
 #[test]
 fn many_requests_are_written_side_by_side() {
     let mut group = Group::of(1, "naimi-trehel");
-    group.fate = Fate::Held;
+    group.fate = Outcome::Held;
     let before = group.transactions;
     for number in 0..100 {
         group.ask(0, number, &[&format!("x{number}")], &number.to_string());

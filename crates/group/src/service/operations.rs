@@ -21,7 +21,7 @@ use crate::timed::{Operation, Renewal, TimedHold, Which};
 
 /// Something that is to be done with a timed hold, wherever it is.
 #[derive(Clone, Debug)]
-pub(super) struct Errand {
+pub(super) struct PendingOperation {
     pub(super) asker: u64,
     which: Which,
     operation: Operation,
@@ -32,15 +32,15 @@ pub(super) struct Errand {
     other: Option<Refusal>,
 }
 
-impl Errand {
+impl PendingOperation {
     fn new(asker: u64, which: Which, operation: Operation) -> Self {
-        Errand { asker, which, operation, answers: Answers::default(), other: None }
+        PendingOperation { asker, which, operation, answers: Answers::default(), other: None }
     }
 
     /// What there is to say if nobody has the hold. A release that some member may have carried out is
     /// not known to have failed.
     fn result(self) -> Refusal {
-        let Errand { which, operation, answers, other, .. } = self;
+        let PendingOperation { which, operation, answers, other, .. } = self;
         let silent = answers.silent.map(Refusal::Silent);
         let known = match operation {
             Operation::Release => silent.or(other),
@@ -74,21 +74,26 @@ impl Service {
             // What was here is elsewhere, or nowhere: that it is not here says nothing.
             return out.push(Output::Timed(asker, Err(Refusal::Stopped)));
         }
-        self.run(Errand::new(asker, which, operation), host, out);
+        self.run(PendingOperation::new(asker, which, operation), host, out);
         self.absorb(host, out);
     }
 
-    pub(super) fn run(&mut self, mut errand: Errand, host: &mut dyn Host, out: &mut Vec<Output>) {
-        let (asker, operation) = (errand.asker, errand.operation);
-        let result = match self.operate(&errand.which, operation, Reply::Asker(asker), host, out) {
+    pub(super) fn run(
+        &mut self,
+        mut pending: PendingOperation,
+        host: &mut dyn Host,
+        out: &mut Vec<Output>,
+    ) {
+        let (asker, operation) = (pending.asker, pending.operation);
+        let result = match self.operate(&pending.which, operation, Reply::Asker(asker), host, out) {
             None => return,
-            Some(Err(Refusal::NoSuchHold(_))) => match self.ask_others(errand, host, out) {
+            Some(Err(Refusal::NoSuchHold(_))) => match self.ask_others(pending, host, out) {
                 Ok(()) => return,
                 Err(why) => Err(why),
             },
             Some(Err(why @ Refusal::OtherHolder(_))) => {
-                errand.other = Some(why);
-                Err(errand.result())
+                pending.other = Some(why);
+                Err(pending.result())
             }
             Some(result) => result,
         };
@@ -212,13 +217,13 @@ impl Service {
     /// Asks the other members, if they can be asked.
     fn ask_others(
         &mut self,
-        mut errand: Errand,
+        mut pending: PendingOperation,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
-        let question = Question::Timed(errand.which.clone(), errand.operation);
-        let answers = core::mem::take(&mut errand.answers);
-        let asking = |answers| Asking::Timed(Errand { answers, ..errand });
+        let question = Question::Timed(pending.which.clone(), pending.operation);
+        let answers = core::mem::take(&mut pending.answers);
+        let asking = |answers| Asking::Timed(PendingOperation { answers, ..pending });
         self.ask_everybody(&question, answers, asking, host, out)
     }
 
@@ -230,34 +235,34 @@ impl Service {
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        if let Some(Asking::Timed(errand)) = self.questions.remove(&number) {
+        if let Some(Asking::Timed(pending)) = self.questions.remove(&number) {
             host.set_timer(Timer::Question(number), None);
-            out.push(Output::Timed(errand.asker, result));
+            out.push(Output::Timed(pending.asker, result));
         }
     }
 
     /// Nobody waits for more answers: none of those that came was from the member that has the hold.
-    pub(super) fn end_errand(&self, mut errand: Errand, out: &mut Vec<Output>) {
+    pub(super) fn end_operation(&self, mut pending: PendingOperation, out: &mut Vec<Output>) {
         // Whoever has not answered may have done what it was asked for.
-        errand.answers.end(&self.view);
-        out.push(Output::Timed(errand.asker, Err(errand.result())));
+        pending.answers.end(&self.view);
+        out.push(Output::Timed(pending.asker, Err(pending.result())));
     }
 
-    /// Goes on with an errand of the view before.
+    /// Goes on with a pending operation of the view before.
     pub(super) fn run_again(
         &mut self,
-        mut errand: Errand,
+        mut pending: PendingOperation,
         host: &mut dyn Host,
         out: &mut Vec<Output>,
     ) {
-        match errand.operation {
+        match pending.operation {
             // Whoever was asked may have done it, and must not do it twice.
-            Operation::Renew(Renewal::By(_)) => return self.end_errand(errand, out),
+            Operation::Renew(Renewal::By(_)) => return self.end_operation(pending, out),
             // If it is not found, whoever was asked may have done it.
             Operation::Release => {}
-            Operation::Look | Operation::Renew(Renewal::To(_)) => errand.answers.silent = None,
+            Operation::Look | Operation::Renew(Renewal::To(_)) => pending.answers.silent = None,
         }
-        errand.other = None;
-        self.run(errand, host, out);
+        pending.other = None;
+        self.run(pending, host, out);
     }
 }
