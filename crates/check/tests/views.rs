@@ -65,7 +65,8 @@ fn a_crash_is_survived_while_everybody_asks() {
 fn a_semaphore_survives_a_crash() {
     // Three ask for two permits.
     let setting = Setting { permits: 2, askers: 3, ..with_holder("raymond-k") };
-    assert_survives(&setting, &[("crash:1", (21_519, 26))]);
+    let pinned = [("crash:0", (40_070, 27)), ("crash:1", (21_519, 26)), ("crash:2", (22_324, 26))];
+    assert_survives(&setting, &pinned);
 }
 
 #[test]
@@ -78,6 +79,12 @@ fn a_semaphore_survives_a_restart() {
 fn a_semaphore_survives_a_pause() {
     let setting = Setting { permits: 2, ..with_holder("raymond-k") };
     assert_survives(&setting, &[("pause:2", (41_758, 31))]);
+}
+
+#[test]
+fn a_semaphore_survives_a_pause_of_whoever_asks() {
+    let setting = Setting { permits: 2, ..with_holder("raymond-k") };
+    assert_survives(&setting, &[("pause:0", (48_319, 30)), ("pause:1", (54_818, 29))]);
 }
 
 #[test]
