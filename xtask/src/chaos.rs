@@ -7,6 +7,7 @@ mod enclosure;
 mod fault;
 mod history;
 mod judge;
+mod mutants;
 mod network;
 mod options;
 mod plan;
@@ -23,6 +24,7 @@ use anyhow::{Context, Result};
 use catraca_group::VIEW_MUTANTS;
 
 pub(crate) use client::ClientOptions;
+pub(crate) use mutants::all as mutants;
 pub(crate) use options::{Inside, Options};
 use run::Outcome;
 use workload::Workload;
@@ -38,14 +40,19 @@ const STOPPED: u8 = 130;
 
 /// Builds what is needed and runs inside an enclosure.
 pub(crate) fn all(options: Options) -> Result<ExitCode> {
+    run_one(options).map(ExitCode::from)
+}
+
+/// The same, and what it exits with.
+fn run_one(options: Options) -> Result<u8> {
     let options = options.seeded();
     if let Some(why) = wrong(&options) {
         eprintln!("{why}");
-        return Ok(ExitCode::from(WRONG));
+        return Ok(WRONG);
     }
     if let Some(why) = enclosure::hindrance() {
         eprintln!("no chaos here: {why}");
-        return Ok(ExitCode::from(MAY_NOT));
+        return Ok(MAY_NOT);
     }
     let catraca = build(&options)?;
     let folder = shell::root().join("target/chaos").join(options.seed().to_string());
@@ -58,7 +65,7 @@ pub(crate) fn all(options: Options) -> Result<ExitCode> {
     arguments.push(format!("--catraca={}", catraca.display()));
     arguments.push(format!("--folder={}", folder.display()));
     let status = enclosure::run(&arguments)?;
-    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// What cannot be done as it was asked for, if so.

@@ -45,10 +45,16 @@ enum Part {
     Fuzz,
     /// Random runs of nodes and of members
     Runs,
+    /// Real members without one rule after the other, which the judge of 'chaos' has to notice; up to four
+    /// minutes a rule, on idle cores, and only if it is asked for
+    ChaosMutants,
 }
 
 pub(crate) fn all(options: &Options) -> Result<()> {
     let Options { minutes, only } = options;
+    if *only == Some(Part::ChaosMutants) {
+        return crate::chaos::mutants();
+    }
     let only = only.and_then(|part| part.to_possible_value());
     let only = only.map(|part| format!(" --only {}", part.get_name())).unwrap_or_default();
     let explore = format!("explore --minutes {minutes}{only}");

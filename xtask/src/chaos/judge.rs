@@ -33,6 +33,8 @@ pub(crate) enum Rule {
     Served,
     /// The memory of every node returns to where it was.
     Memory,
+    /// When nobody wants anything any more, no node keeps anything of anybody.
+    NothingLeft,
 }
 
 impl fmt::Display for Rule {
@@ -44,6 +46,7 @@ impl fmt::Display for Rule {
             Rule::DurableStays => "a durable hold is neither lost nor doubled",
             Rule::Served => "everybody is served after healing",
             Rule::Memory => "memory returns to where it was",
+            Rule::NothingLeft => "nothing is left when nobody wants anything",
         })
     }
 }
@@ -145,6 +148,38 @@ pub(crate) fn judge_memory(members: &[Memory], allowance: u64, at: Time) -> Vec<
         Violation { rule: Rule::Memory, what, at, requests: Vec::new() }
     };
     members.iter().filter(has_grown).map(violation).collect()
+}
+
+/// What a member keeps of clients, as its status says; nothing if it does not answer.
+#[derive(Clone, Debug)]
+pub(crate) struct InUse {
+    pub(crate) member: String,
+    pub(crate) counts: Option<BTreeMap<String, u64>>,
+}
+
+/// What of a status has to be nothing when all clients have gone and a view has begun since: sessions and
+/// what belongs to them, and names, which a new view forgets.
+const OF_CLIENTS: [&str; 4] = ["sessions", "held", "waiting", "locks"];
+
+/// The members that still keep something although nobody wants anything any more.
+pub(crate) fn judge_in_use(members: &[InUse], at: Time) -> Vec<Violation> {
+    let violation = |InUse { member, counts }: &InUse| {
+        let left: Vec<String> = match counts {
+            None => vec!["no answer".to_string()],
+            Some(counts) => {
+                let left = OF_CLIENTS.iter().filter_map(|&what| match counts.get(what) {
+                    Some(0) => None,
+                    Some(count) => Some(format!("{what} {count}")),
+                    None => Some(format!("nothing is said of {what}")),
+                });
+                left.collect()
+            }
+        };
+        let what = format!("all clients have gone, and of {member} there is {}", left.join(", "));
+        let is_left = !left.is_empty();
+        is_left.then(|| Violation { rule: Rule::NothingLeft, what, at, requests: Vec::new() })
+    };
+    members.iter().filter_map(violation).collect()
 }
 
 /// A request while its history is read.

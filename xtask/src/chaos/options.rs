@@ -82,6 +82,20 @@ impl Options {
         self
     }
 
+    /// A run of a minute with a broken rule, which these faults are to show.
+    pub(crate) fn breaking(rule: &str, seed: u64, faults: &[Kind]) -> Self {
+        Options {
+            minutes: 1.0,
+            seed: Some(seed),
+            registry: RegistryKind::default(),
+            members: 3,
+            algorithm: ALL.to_string(),
+            faults: faults.to_vec(),
+            short: false,
+            broken: Some(rule.to_string()),
+        }
+    }
+
     pub(crate) fn seed(&self) -> u64 {
         self.seed.unwrap_or_default()
     }

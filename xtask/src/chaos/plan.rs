@@ -101,6 +101,17 @@ impl Draw<'_> {
         (first != second).then_some((first, second))
     }
 
+    /// All members: they end, and come back, in another order each time.
+    fn members_in_any_order(&mut self) -> Vec<Target> {
+        let mut left: Vec<usize> = (0..self.terms.layout.members).collect();
+        let mut order = Vec::new();
+        while !left.is_empty() {
+            let next = self.below(left.len());
+            order.push(Target::Member(left.remove(next)));
+        }
+        order
+    }
+
     /// Takes a process for this fault. Nothing if something is being done to it.
     fn take(&mut self, target: Target) -> Option<Target> {
         self.busy.insert(target).then_some(target)
@@ -119,7 +130,7 @@ impl Draw<'_> {
                 self.restart(&[target])
             }
             Kind::Rolling => {
-                let all: Vec<Target> = (0..self.terms.layout.members).map(Target::Member).collect();
+                let all = self.members_in_any_order();
                 self.restart(&all)
             }
             Kind::Cut => {
@@ -145,7 +156,7 @@ impl Draw<'_> {
             Kind::EtcdKill => {
                 let target = Target::Etcd(self.below(self.terms.layout.etcd));
                 let (target, length) = (self.take(target)?, self.millis(0, 6_000));
-                Some(kill(&[target], length))
+                Some(kill(&[(target, length)]))
             }
             Kind::EtcdPause => {
                 let target = Target::Etcd(self.below(self.terms.layout.etcd));
@@ -160,7 +171,7 @@ impl Draw<'_> {
             Kind::ClientKill => {
                 let target = Target::Client(self.below(self.terms.layout.clients));
                 let (target, length) = (self.take(target)?, self.millis(0, 2_000));
-                Some(kill(&[target], length))
+                Some(kill(&[(target, length)]))
             }
             Kind::ClientPause => {
                 let target = Target::Client(self.below(self.terms.layout.clients));
@@ -175,16 +186,25 @@ impl Draw<'_> {
         let target = self.take(target)?;
         // Half of them come back while their lease of before goes on.
         let length = if self.below(2) == 0 { self.millis(0, 300) } else { self.leases(50, 400) };
-        Some(kill(&[target], length))
+        Some(kill(&[(target, length)]))
     }
 
+    /// All at once; they are started again in any order, in half of the cases one a while after the other.
     fn kill_all(&mut self) -> Option<Fault> {
-        let all: Vec<Target> = (0..self.terms.layout.members).map(Target::Member).collect();
+        let all = self.members_in_any_order();
         for &target in &all {
             self.take(target)?;
         }
-        let length = self.millis(0, 3_000);
-        Some(kill(&all, length))
+        let mut after = self.millis(0, 3_000);
+        let is_staggered = self.below(2) == 0;
+        let mut starts = Vec::new();
+        for target in all {
+            starts.push((target, after));
+            if is_staggered {
+                after += self.millis(100, 1_500);
+            }
+        }
+        Some(kill(&starts))
     }
 
     fn stop_a_member(&mut self, from: u64, to: u64) -> Option<Fault> {
@@ -279,17 +299,20 @@ fn now(action: Action) -> (Duration, Action) {
     (Duration::ZERO, action)
 }
 
-fn kill(targets: &[Target], length: Duration) -> Fault {
-    let names: Vec<String> = targets.iter().map(Target::to_string).collect();
+/// All of them at once; each is started again after a time of its own.
+fn kill(targets: &[(Target, Duration)]) -> Fault {
+    let (mut names, mut times) = (Vec::new(), Vec::new());
+    for (target, after) in targets {
+        names.push(target.to_string());
+        times.push(seconds(*after));
+    }
+    times.dedup();
     let killed = if names.len() == 1 { "is" } else { "are" };
-    let say = format!(
-        "{} {killed} killed, and started again after {}",
-        names.join(", "),
-        seconds(length)
-    );
+    let (names, times) = (names.join(", "), times.join(", "));
+    let say = format!("{names} {killed} killed, and started again after {times}");
     let mut fault = vec![now(Action::Say(say))];
-    fault.extend(targets.iter().map(|&target| now(Action::Kill(target))));
-    fault.extend(targets.iter().map(|&target| (length, Action::Start(target))));
+    fault.extend(targets.iter().map(|&(target, _)| now(Action::Kill(target))));
+    fault.extend(targets.iter().map(|&(target, after)| (after, Action::Start(target))));
     fault
 }
 
@@ -328,6 +351,44 @@ mod tests {
             let plan = Plan::draw(&terms(&[kind]), 1);
             assert!(plan.faults > 5, "{kind}: {plan:?}");
         }
+    }
+
+    /// When members are started again by faults of this kind, over many seeds.
+    fn starts(kind: Kind) -> Vec<Vec<(Duration, Target)>> {
+        let start = |(at, action): &(Duration, Action)| match action {
+            Action::Start(target) => Some((*at, *target)),
+            _ => None,
+        };
+        let plans = (0..40).map(|seed| Plan::draw(&terms(&[kind]), seed));
+        plans.map(|plan| plan.actions.iter().filter_map(start).collect()).collect()
+    }
+
+    #[test]
+    fn members_are_restarted_in_any_order() {
+        for kind in [Kind::Rolling, Kind::Blackout] {
+            let mut orders = BTreeSet::new();
+            for plan in starts(kind) {
+                orders.extend(
+                    plan.chunks(3)
+                        .map(|three| three.iter().map(|(_, target)| *target).collect::<Vec<_>>()),
+                );
+            }
+            assert_eq!(orders.len(), 6, "{kind}: {orders:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_blackout_members_come_back_together_or_one_after_the_other() {
+        let (mut together, mut apart) = (0, 0);
+        for plan in starts(Kind::Blackout) {
+            for three in plan.chunks(3) {
+                match three[0].0 == three[2].0 {
+                    true => together += 1,
+                    false => apart += 1,
+                }
+            }
+        }
+        assert!(together > 10 && apart > 10, "{together} together, {apart} apart");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use super::fault::{Host, Target, member_name};
 use super::history::History;
+use super::judge::InUse;
 use super::network::{at_host, call};
 use super::options::{DRAIN, Inside, LEASE, Options, RegistryKind};
 use super::process::{Process, Seen};
@@ -263,6 +264,17 @@ impl Processes {
 
     pub(crate) fn memory(&self) -> Vec<Option<u64>> {
         self.members.iter().map(Process::memory).collect()
+    }
+
+    /// What a member says that it keeps of clients.
+    pub(crate) fn in_use(&self, number: usize) -> Result<InUse> {
+        let mut command = at_host(Host::Clients, &self.inside.catraca.to_string_lossy());
+        command.args(["status", "--json", "--node", &address(number)]);
+        let output = command.output().context("'catraca status' cannot be started")?;
+        let status = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+        let counts = status
+            .and_then(|mut status| serde_json::from_value(status.get_mut("counters")?.take()).ok());
+        Ok(InUse { member: member_name(number).to_string(), counts })
     }
 
     /// Fills up the disk of a member.

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 
 use super::client::SERVED_WITHIN;
 use super::enclosure;
-use super::fault::{Action, Host, Kind};
+use super::fault::{Action, Host, Kind, Target};
 use super::history::{Event, History};
-use super::judge::{self, Healing, Memory, Violation};
+use super::judge::{self, Healing, InUse, Memory, Violation};
 use super::network::Network;
 use super::options::{Inside, LEASE};
 use super::plan::{Plan, Terms};
@@ -32,6 +32,8 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const ALLOWANCE: u64 = 48 << 20;
 /// How long memory may take to return.
 const SETTLING: Duration = Duration::from_secs(20);
+/// So often members are asked what they keep.
+const ASKING: Duration = Duration::from_millis(500);
 /// Members that were told to end have done so within this time.
 const ENDING: Duration = Duration::from_secs(20);
 
@@ -128,10 +130,12 @@ impl Run {
         self.log.say("all faults are over: everybody asks for everything once more");
         self.finish_clients()?;
         self.memory = self.settle(&before)?;
+        let in_use = self.forget()?;
         self.end_members()?;
         self.processes.read()?;
         let mut violations = judge::judge(&self.processes.histories, Some(healing));
         violations.extend(judge::judge_memory(&self.memory, ALLOWANCE, clock::now()));
+        violations.extend(judge::judge_in_use(&in_use, clock::now()));
         if violations.is_empty() { Ok(()) } else { Err(Cut::Violated(violations)) }
     }
 
@@ -247,6 +251,27 @@ impl Run {
             let is_settled = judge::judge_memory(&memory, ALLOWANCE, Time(0)).is_empty();
             if is_settled || begin.elapsed() > SETTLING {
                 return Ok(memory);
+            }
+        }
+    }
+
+    /// One member leaves, so that another view begins: the others keep nothing any more, as soon as the
+    /// sessions of clients that were killed are over. Waits for that, no longer than it may take.
+    fn forget(&mut self) -> Phase<Vec<InUse>> {
+        let last = self.inside.options.layout().members - 1;
+        self.log.say("all clients have gone, and one member leaves: the others forget all names");
+        self.processes.end(Target::Member(last), Signal::TERM)?;
+        let begin = Instant::now();
+        loop {
+            let next = Instant::now() + ASKING;
+            while Instant::now() < next {
+                self.look()?;
+            }
+            let in_use: Vec<InUse> =
+                (0..last).map(|number| self.processes.in_use(number)).collect::<Result<_>>()?;
+            let is_nothing = judge::judge_in_use(&in_use, Time(0)).is_empty();
+            if is_nothing || begin.elapsed() > SETTLING {
+                return Ok(in_use);
             }
         }
     }

@@ -181,6 +181,29 @@ fn memory_that_has_grown_by_more_than_is_allowed_is_found() {
 }
 
 #[test]
+fn what_is_kept_of_clients_that_have_gone_is_found() {
+    let in_use = |counts: &[(&str, u64)]| {
+        let counts = counts.iter().map(|&(what, count)| (what.to_string(), count)).collect();
+        InUse { member: "a".to_string(), counts: Some(counts) }
+    };
+    let nothing = [("sessions", 0), ("held", 0), ("waiting", 0), ("locks", 0), ("grants", 7)];
+    assert_eq!(judge_in_use(&[in_use(&nothing)], Time(0)), []);
+    for place in 0..4 {
+        let mut counts = nothing;
+        counts[place].1 = 3;
+        let found = judge_in_use(&[in_use(&nothing), in_use(&counts)], Time(0));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].rule, Rule::NothingLeft);
+        let left = format!("{} 3", counts[place].0);
+        assert!(found[0].what.ends_with(&left), "{}", found[0].what);
+    }
+    let silent = InUse { member: "b".to_string(), counts: None };
+    for unclear in [silent, in_use(&[("sessions", 0)])] {
+        assert_eq!(judge_in_use(&[unclear], Time(0)).len(), 1);
+    }
+}
+
+#[test]
 fn what_happened_is_counted() {
     let histories = histories(&[
         "0 asked 1 x, 10 granted 100 1, 40 lost 40 gone",
