@@ -39,6 +39,8 @@ impl Mutant {
 /// for simulated groups.
 pub const ALL: &[Mutant] = &[
     Mutant::new("valid-for-ever", (Kind::Pause, 1), property::EXCLUDED_LET_NOBODY_IN),
+    // What comes to it before its alarm is granted.
+    Mutant::new("valid-by-alarm", (Kind::Pause, 1), property::EXCLUDED_LET_NOBODY_IN),
     // Only an answer that comes late tells the two apart.
     Mutant::new("valid-from-answer", (Kind::Cut, 1), property::EXCLUDED_LET_NOBODY_IN),
     Mutant::new("excluded-early", (Kind::Crash, 1), property::MUTUAL_EXCLUSION),
