@@ -46,7 +46,8 @@ export function renderMembers(container, api) {
     show(summary, `${inView} of ${status.members.length} in view ${status.epoch}${lease}`);
     const links = linksOf(status, told);
     show(picture, drawn(status, links, narrow.matches));
-    const words = inWords(links).join("\n");
+    // With their number: of a group that has grown all links may be up again.
+    const words = [links.length, ...inWords(links)].join("\n");
     // Whoever hears the page is told again only if it is another thing.
     if (troubles.dataset.words !== words) {
       troubles.dataset.words = words;
