@@ -49,13 +49,19 @@ fn tables_and_pictures_go_into_the_folder() {
     folder
         .run(&["experiment", "mine.toml", "--out", "new/figures"])
         .quietly(0)
+        .says("Means of 5 seeds (1 to 5)")
         .says("mine-time.svg");
     assert_eq!(folder.names(), ["mine.toml", "new"]);
     let csv = folder.read("new/figures/mine.csv");
     let expected = "nodes,first_seed,seeds,messages_per_entry,messages_per_entry.ci95,delay,delay.ci95,\
                     3(N - 1)\n2,1,5,3,0,1,0,3\n4,1,5,9,0,1,0,9\n";
     assert_eq!(csv, expected);
-    assert!(folder.read("new/figures/mine-time.svg").contains(">4, entries</text>"));
+    let picture = folder.read("new/figures/mine-time.svg");
+    assert!(picture.contains(">4, entries</text>"));
+    assert!(
+        picture.contains(">means of seeds 1 to 5; bars: Student's interval of 95 %<"),
+        "{picture}"
+    );
 }
 
 #[test]

@@ -16,12 +16,15 @@ const STACKED_BAR: f64 = 24.0;
 const GAP: f64 = 14.0;
 const BELOW: f64 = 62.0;
 const TEXT_SIZE: f64 = 13.0;
+const SMALL: f64 = 11.5;
 
 /// A bar chart: bars to the right, a group of them for each category.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
     /// What it shows.
     pub title: String,
+    /// What its figures rest on, in small letters below the title; or nothing.
+    pub note: String,
     /// What the bars measure.
     pub label: String,
     /// How numbers become lengths. Bars on each other are always linear; on a logarithmic axis there are
@@ -59,7 +62,10 @@ pub fn bar_chart(chart: &BarChart) -> Picture {
     let width = (left + PLOT_WIDTH + 90.0).max(legend + 20.0);
     let width = width.max(left + text_width(&chart.title, 16.0) * 1.1 + 20.0);
     let mut svg = Svg::new();
-    svg.text((left, 32.0), &chart.title, 16.0, r#"class="title" font-weight="bold""#);
+    svg.text((left, 28.0), &chart.title, 16.0, r#"class="title" font-weight="bold""#);
+    if !chart.note.is_empty() {
+        svg.text((left, 44.0), &chart.note, SMALL, r#"class="note""#);
+    }
     chart.draw_legend(&mut svg, left);
     let extent = chart.extent();
     chart.draw_axis(&mut svg, &extent, (left, top), height);
@@ -229,6 +235,7 @@ mod tests {
         };
         BarChart {
             title: "Waiting".to_owned(),
+            note: "seeds 1 to 5".to_owned(),
             label: "hours".to_owned(),
             scale: Scale::Linear,
             categories: vec!["one".to_owned(), "two".to_owned()],

@@ -23,6 +23,8 @@ const STRIPED: &str = "striped: the same values";
 pub struct Chart {
     /// What it shows.
     pub title: String,
+    /// What its figures rest on, in small letters below the title; or nothing.
+    pub note: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
@@ -111,7 +113,10 @@ impl Chart {
         let place =
             |(px, py)| (LEFT + PLOT_WIDTH * x.share(px), TOP + height * (1.0 - y.share(py)));
 
-        svg.text((LEFT, 32.0), &self.title, 16.0, r#"class="title" font-weight="bold""#);
+        svg.text((LEFT, 28.0), &self.title, 16.0, r#"class="title" font-weight="bold""#);
+        if !self.note.is_empty() {
+            svg.text((LEFT, 44.0), &self.note, SMALL, r#"class="note""#);
+        }
         self.draw_axes(svg, &x, &y);
         let somewhere = (x.begin(), y.begin());
         self.draw_thresholds(svg, place, somewhere);
@@ -267,6 +272,7 @@ mod tests {
         };
         Chart {
             title: "Messages & entries".to_owned(),
+            note: "seeds 1 to 5".to_owned(),
             x: Axis::logarithmic("N"),
             y: Axis::logarithmic("messages per entry"),
             series: (0..series).map(line).collect(),
@@ -285,6 +291,7 @@ mod tests {
         assert_eq!(count(&picture, r#"class="marker""#), 3 * 4 + 3);
         assert_eq!(count(&picture, ">line &lt;1&gt;</text>"), 1);
         assert_eq!(count(&picture, ">Messages &amp; entries</text>"), 1);
+        assert_eq!(count(&picture, ">seeds 1 to 5</text>"), 1);
         for n in [4, 16, 64, 1024] {
             assert_eq!(count(&picture, &format!(">{n}</text>")), 1, "tick {n}");
         }

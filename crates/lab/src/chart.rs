@@ -145,7 +145,8 @@ impl ChartPlan {
     fn chart(&self, x: Axis, series: Vec<Series>, experiment: &Experiment) -> Picture {
         let y = Axis { label: self.label(experiment), scale: self.y_scale };
         let (title, thresholds) = (self.title.clone(), self.thresholds.clone());
-        chart_column(&[Chart { title, x, y, series, thresholds }])
+        let note = experiment.note_on_seeds();
+        chart_column(&[Chart { title, note, x, y, series, thresholds }])
     }
 
     /// The words on the axis of what is measured, with its unit.
@@ -280,6 +281,7 @@ impl ChartPlan {
         }
         BarChart {
             title: self.title.clone(),
+            note: experiment.note_on_seeds(),
             label: self.label(experiment),
             scale: self.y_scale,
             categories,

@@ -145,10 +145,30 @@ impl Experiment {
         match self.seeds {
             1 => "One seed, so no interval says how certain these figures are.".to_string(),
             seeds => format!(
-                "Means of {seeds} seeds, ± half the width of Student's interval of 95 %. Where there is \
-                 none, all seeds agree."
+                "Means of {seeds} seeds{}, ± half the width of Student's interval of 95 %. Where there is \
+                 none, all seeds agree.",
+                self.named_seeds().map(|named| format!(" ({named})")).unwrap_or_default()
             ),
         }
+    }
+
+    /// The same in one line, for pictures.
+    pub(crate) fn note_on_seeds(&self) -> String {
+        match (self.seeds, self.named_seeds()) {
+            (1, Some(seed)) => format!("seed {seed}, no interval"),
+            (1, None) => "one seed, no interval".to_string(),
+            (_, Some(seeds)) => format!("means of seeds {seeds}; bars: Student's interval of 95 %"),
+            (seeds, None) => format!("means of {seeds} seeds; bars: Student's interval of 95 %"),
+        }
+    }
+
+    /// Which seeds they are, unless they differ from run to run.
+    fn named_seeds(&self) -> Option<String> {
+        let run = self.runs.first()?;
+        let (first, last) = (run.seed(0), run.seed(self.seeds - 1));
+        let is_of_all = self.runs.iter().all(|run| run.seed(0) == first);
+        is_of_all
+            .then(|| if first == last { first.to_string() } else { format!("{first} to {last}") })
     }
 
     /// What a figure is, with its unit if it is a time.

@@ -21,6 +21,7 @@ pub(crate) fn plot(rows: &[Row]) -> Picture {
         for (title, unit, figure) in figures {
             charts.push(Chart {
                 title: format!("{title}, {load} load"),
+                note: rows.first().map_or(String::new(), |row| format!("seed {}", row.job.seed(0))),
                 x: Axis::logarithmic("nodes"),
                 y: Axis::logarithmic(unit),
                 series: series(rows, load, figure),

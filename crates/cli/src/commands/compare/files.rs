@@ -8,6 +8,7 @@ use catraca_sim::{Report, Row};
 use serde::Serialize;
 
 use super::estimate;
+use super::words::seeds;
 use crate::document::{self, Format, INTERVAL};
 use crate::failure::Failure;
 
@@ -114,6 +115,7 @@ pub(super) fn plot(rows: &[Row]) -> Picture {
     }
     let chart = |load: &str, what: &str, unit: &str, figure: fn(&Report) -> Option<f64>| Chart {
         title: format!("{what}, {load} load"),
+        note: note_on_seeds(rows),
         x: Axis::logarithmic("N (nodes)"),
         y: Axis::logarithmic(format!("{what}{unit}")),
         series: series(rows, load, figure),
@@ -131,6 +133,15 @@ pub(super) fn plot(rows: &[Row]) -> Picture {
         })
         .collect();
     chart_column(&charts)
+}
+
+/// What the figures rest on.
+fn note_on_seeds(rows: &[Row]) -> String {
+    match rows.first().map(|row| &row.job) {
+        Some(job) if job.seeds == 1 => format!("{}, no interval", seeds(job)),
+        Some(job) => format!("means of {}; bars: Student's interval of 95 %", seeds(job)),
+        None => String::new(),
+    }
 }
 
 fn series(rows: &[Row], load: &str, figure: fn(&Report) -> Option<f64>) -> Vec<Series> {

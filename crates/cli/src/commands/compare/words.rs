@@ -48,7 +48,7 @@ pub(super) fn print(rows: &[Row], kinds: bool, out: &mut impl Write) -> Outcome 
     Ok(())
 }
 
-fn seeds(job: &Job) -> String {
+pub(super) fn seeds(job: &Job) -> String {
     match job.seeds {
         1 => format!("seed {}", job.seed(0)),
         count => format!("seeds {} to {}", job.seed(0), job.seed(count - 1)),
