@@ -8,15 +8,19 @@
 //! replicated log it is the state machine. Other stores, such as etcd, offer the same transactions.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
 /// What keys of durable holds begin with. An answer shows every other key; of these, a page.
 pub const HOLDS: &str = "hold/";
+/// The first key behind all of these: '0' comes after '/'.
+const BEHIND_HOLDS: &str = "hold0";
 /// The key that is written whenever a durable hold is released. An answer shows it, so every member that
 /// beats hears of releases, also if it watches nothing.
 pub const RELEASED: &str = "released";
@@ -31,6 +35,13 @@ pub const LONGEST_VALUE: usize = 64 << 10;
 pub const MOST_TERMS: usize = 64;
 /// The most durable holds of one answer.
 pub const LARGEST_PAGE: u32 = 1000;
+/// A page of more bytes than this is cut, but not below one hold: an answer must fit into a message.
+const LONGEST_PAGE: usize = 4 << 20;
+/// The most durable holds of a group that keeps its registry itself.
+pub const MOST_HOLDS: usize = 250_000;
+/// The most bytes that they have together: all of them fit into a snapshot, which a voter that was away is
+/// sent.
+pub const MOST_HOLD_BYTES: usize = 192 << 20;
 /// So many changes are remembered for those who watch.
 const REMEMBERED: usize = 4096;
 
@@ -226,12 +237,58 @@ pub enum Word {
 
 /// The registry as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct Store {
     revision: Revision,
     items: BTreeMap<String, Item>,
     /// The last changes, in order, and up to which revision older ones are forgotten.
     recent: VecDeque<(Revision, String)>,
     forgotten: Revision,
+    #[serde(skip)]
+    holds: Room,
+}
+
+/// How many durable holds there are, and how many bytes they have: follows from the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Room {
+    count: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn add(&mut self, key: &str, value: &[u8]) {
+        self.count += 1;
+        self.bytes += key.len() + value.len();
+    }
+
+    fn remove(&mut self, key: &str, value: &[u8]) {
+        self.count = self.count.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(key.len() + value.len());
+    }
+}
+
+/// A store as it is written down.
+#[derive(Deserialize)]
+struct Written {
+    revision: Revision,
+    items: BTreeMap<String, Item>,
+    recent: VecDeque<(Revision, String)>,
+    forgotten: Revision,
+}
+
+impl From<Written> for Store {
+    fn from(written: Written) -> Self {
+        let Written { revision, items, recent, forgotten } = written;
+        let mut holds = Room::default();
+        for (key, item) in items.iter().filter(|(key, _)| is_hold(key)) {
+            holds.add(key, &item.value);
+        }
+        Store { revision, items, recent, forgotten, holds }
+    }
+}
+
+fn is_hold(key: &str) -> bool {
+    key.starts_with(HOLDS)
 }
 
 /// What is remembered for those who watch decides nothing.
@@ -269,11 +326,19 @@ impl Store {
         match op {
             Op::Put(key, value) => {
                 let born = self.items.get(key).map_or(at, |item| item.born);
-                self.items.insert(key.clone(), Item { born, at, value: value.clone() });
+                let before =
+                    self.items.insert(key.clone(), Item { born, at, value: value.clone() });
+                if is_hold(key) {
+                    if let Some(before) = before {
+                        self.holds.remove(key, &before.value);
+                    }
+                    self.holds.add(key, value);
+                }
             }
             Op::Delete(key) => {
-                if self.items.remove(key).is_none() {
-                    return;
+                let Some(before) = self.items.remove(key) else { return };
+                if is_hold(key) {
+                    self.holds.remove(key, &before.value);
                 }
             }
         }
@@ -285,18 +350,70 @@ impl Store {
         }
     }
 
+    /// Whether there is room for what a transaction writes. Whoever keeps a store asks before a transaction
+    /// is carried out: what has been agreed on is carried out in any case.
+    pub fn check_room(&self, txn: &Txn) -> Result<(), String> {
+        let mut after = self.holds;
+        for op in txn.ops.iter().filter(|op| is_hold(op.key())) {
+            if let Some(before) = self.items.get(op.key()) {
+                after.remove(op.key(), &before.value);
+            }
+            if let Op::Put(key, value) = op {
+                after.add(key, value);
+            }
+        }
+        if after.count > MOST_HOLDS.max(self.holds.count) {
+            return Err(format!(
+                "there are {} durable holds, and there can be no more than {MOST_HOLDS}; release some first",
+                self.holds.count
+            ));
+        }
+        if after.bytes > MOST_HOLD_BYTES.max(self.holds.bytes) {
+            return Err(format!(
+                "the durable holds have {} bytes, and there can be no more than {MOST_HOLD_BYTES}; release some first",
+                self.holds.bytes
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is written under a key.
+    pub fn get(&self, key: &str) -> Option<&Item> {
+        self.items.get(key)
+    }
+
+    /// Goes on after others may have gone further with copies of it that are lost: no revision from now on is
+    /// one that they can have given, and whoever watches hears of a gap.
+    pub fn skip(&mut self, revisions: u64) {
+        self.revision.0 = self.revision.0.saturating_add(revisions);
+        self.recent.clear();
+        self.forgotten = self.revision;
+    }
+
     fn answer(&self, page: Option<&Page>) -> Answer {
-        let is_hold = |key: &str| key.starts_with(HOLDS);
-        let state = self.items.iter().filter(|(key, _)| !is_hold(key));
+        // Durable holds may be many: they are not looked at.
+        let before = (Bound::Unbounded, Bound::Excluded(HOLDS));
+        let behind = (Bound::Included(BEHIND_HOLDS), Bound::Unbounded);
+        let behind = self.items.range::<str, _>(behind);
+        let state = self.items.range::<str, _>(before).chain(behind);
         let mut holds = Vec::new();
         let mut more = false;
         if let Some(Page { after, limit }) = page {
             let after = after.as_str().max(HOLDS);
-            let range = (core::ops::Bound::Excluded(after), core::ops::Bound::Unbounded);
-            let mut rest = self.items.range::<str, _>(range).take_while(|(key, _)| is_hold(key));
+            let range = (Bound::Excluded(after), Bound::Unbounded);
             let limit = (*limit).min(LARGEST_PAGE) as usize;
-            holds.extend(rest.by_ref().take(limit).map(|(key, item)| (key.clone(), item.clone())));
-            more = rest.next().is_some();
+            let mut bytes = 0;
+            for (key, item) in self.items.range::<str, _>(range) {
+                if !is_hold(key) {
+                    break;
+                }
+                bytes += key.len() + item.value.len();
+                more = holds.len() == limit || (bytes > LONGEST_PAGE && !holds.is_empty());
+                if more {
+                    break;
+                }
+                holds.push((key.clone(), item.clone()));
+            }
         }
         Answer {
             revision: self.revision,
@@ -322,7 +439,6 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
     use alloc::string::ToString;
     use alloc::vec;
 
@@ -398,6 +514,86 @@ mod tests {
         assert_eq!(keys(&second), ["hold/3", "hold/4"]);
         assert!(!second.more);
         assert!(store.apply(&Txn::read()).holds.is_empty());
+    }
+
+    #[test]
+    fn a_page_of_long_holds_is_cut_by_bytes_and_none_is_left_out() {
+        let mut store = Store::default();
+        let count = 3 * LONGEST_PAGE / LONGEST_VALUE;
+        for number in 0..count {
+            let long = vec![7; LONGEST_VALUE];
+            store.apply(&Txn::default().put(format!("{HOLDS}{number:05}"), long));
+        }
+        let (mut after, mut seen, mut pages) = (String::new(), 0, 0);
+        loop {
+            let answer = store.apply(&Txn::read().with_page(after, LARGEST_PAGE));
+            let bytes: usize =
+                answer.holds.iter().map(|(key, it)| key.len() + it.value.len()).sum();
+            assert!(bytes <= LONGEST_PAGE, "{bytes}");
+            (seen, pages) = (seen + answer.holds.len(), pages + 1);
+            after = answer.holds.last().unwrap().0.clone();
+            if !answer.more {
+                break;
+            }
+        }
+        assert_eq!((seen, pages), (count, 4));
+        let none = store.apply(&Txn::read().with_page("", 0));
+        assert!(none.holds.is_empty() && none.more);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_holds_and_for_more_when_some_are_released() {
+        let mut store = Store::default();
+        let hold = |number: usize| put(&format!("{HOLDS}{number}"));
+        for number in 0..MOST_HOLDS {
+            store.apply(&hold(number));
+        }
+        let why = store.check_room(&hold(MOST_HOLDS)).unwrap_err();
+        assert!(why.contains("there are 250000 durable holds"), "{why}");
+        // Everything else goes on: releases, changes of holds that are there, and other keys.
+        for txn in [hold(3), Txn::default().delete(format!("{HOLDS}3")), put("beat/a"), Txn::read()]
+        {
+            assert_eq!(store.check_room(&txn), Ok(()), "{txn:?}");
+        }
+        let instead = hold(MOST_HOLDS).delete(format!("{HOLDS}3"));
+        assert_eq!(store.check_room(&instead), Ok(()));
+        // It is known after a restart too.
+        let bytes = postcard::to_allocvec(&store).unwrap();
+        let mut again: Store = postcard::from_bytes(&bytes).unwrap();
+        assert_eq!(again, store);
+        assert!(again.check_room(&hold(MOST_HOLDS)).is_err());
+        again.apply(&Txn::default().delete(format!("{HOLDS}3")));
+        assert_eq!(again.check_room(&hold(MOST_HOLDS)), Ok(()));
+    }
+
+    #[test]
+    fn the_bytes_of_all_holds_are_limited() {
+        let mut store = Store::default();
+        let hold = |number: usize, bytes: usize| {
+            Txn::default().put(format!("{HOLDS}{number:05}"), vec![0; bytes])
+        };
+        store.apply(&hold(0, LONGEST_VALUE));
+        store.holds.bytes = MOST_HOLD_BYTES - 100;
+        assert_eq!(store.check_room(&hold(1, 80)), Ok(()));
+        let why = store.check_room(&hold(1, 100)).unwrap_err();
+        assert!(why.contains("can be no more than 201326592"), "{why}");
+        assert_eq!(store.check_room(&hold(0, 1)), Ok(()), "less is never refused");
+        assert_eq!(store.check_room(&hold(0, LONGEST_VALUE)), Ok(()), "nor is as much");
+    }
+
+    #[test]
+    fn what_goes_on_after_a_loss_gives_no_revision_twice() {
+        let mut store = Store::default();
+        for _ in 0..5 {
+            store.apply(&put("a"));
+        }
+        store.skip(100);
+        assert_eq!(store.revision(), Revision(105));
+        let gap = Word::Gap { from: Revision(105) };
+        assert_eq!(store.changes(Revision(50)).collect::<Vec<_>>(), [gap]);
+        assert_eq!(store.changes(Revision(105)).count(), 0);
+        let at = store.apply(&put("a")).state["a"].at;
+        assert_eq!((at, store.get("a").map(|item| item.born)), (Revision(106), Some(Revision(1))));
     }
 
     #[test]

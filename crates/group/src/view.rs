@@ -26,7 +26,13 @@ impl Epoch {
 
     /// The next one; nothing when there are no more that fit into a fence.
     pub fn next(self) -> Option<Epoch> {
-        (self < crate::fence::LAST_EPOCH).then_some(Epoch(self.0 + 1))
+        self.later(1)
+    }
+
+    /// So many after this one.
+    pub(crate) fn later(self, views: u32) -> Option<Epoch> {
+        let later = Epoch(self.0.saturating_add(views));
+        (later <= crate::fence::LAST_EPOCH).then_some(later)
     }
 }
 

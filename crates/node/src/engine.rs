@@ -31,7 +31,7 @@ use catraca_group::{
     Readiness, Refusal, RequestId, Run, Service, Settings, Settled, StepMessage, Time, Timer,
     Turns, View, Who,
 };
-use catraca_registry::{Registry, Txn};
+use catraca_registry::{Embedded, Registry, Txn};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 use self::administering::Forced;
@@ -135,6 +135,8 @@ pub(crate) struct Engine {
     audit: Option<Audit>,
     /// The registry, while it is open.
     pub(crate) registry: Mutex<Option<Arc<dyn Registry>>>,
+    /// The same, if it is replicated among the members.
+    pub(crate) embedded: Mutex<Option<Embedded>>,
 }
 
 /// What follows from messages: others, which leave when this is dropped.
@@ -210,6 +212,7 @@ impl Engine {
             changes,
             audit,
             registry: Mutex::new(None),
+            embedded: Mutex::new(None),
         };
         (engine, asked)
     }
@@ -487,6 +490,8 @@ impl Engine {
         self.changes.close();
         let registry = hold(&self.registry).take();
         drop(registry);
+        let embedded = hold(&self.embedded).take();
+        drop(embedded);
         self.losses.notify_waiters();
         self.readiness.notify_waiters();
         self.send_departing();

@@ -251,7 +251,10 @@ impl Node {
         }
         let opened = match registry {
             Some(registry) => Ok(Opened::of(registry)),
-            None => Opened::open(&config.registry, &config.group, &me, members, &calls).await,
+            None => {
+                let (place, joins) = (&config.registry, config.may_register);
+                Opened::open(place, &config.group, &me, members, joins, &calls).await
+            }
         };
         let opened = match opened {
             Ok(opened) => opened,
@@ -266,6 +269,7 @@ impl Node {
         tasks.push(tokio::spawn(registry::carry_out(its(), registry(), asked)));
         tasks.push(tokio::spawn(registry::watch(its(), registry())));
         *hold(&engine.registry) = Some(registry());
+        hold(&engine.embedded).clone_from(&opened.embedded);
         tasks.push(tokio::spawn(registry::look(registry())));
         if let Some(embedded) = &opened.embedded {
             tasks.push(tokio::spawn(registry::keep_voters(its(), embedded.clone())));
@@ -386,6 +390,7 @@ impl Node {
             }
         }
         if let Some(Opened { embedded: Some(embedded), .. }) = &self.opened {
+            registry::leave_no_voter_behind(&self.engine, embedded).await;
             // If this node leads, nobody else knows what was agreed on last, and it takes time until
             // another one leads.
             embedded.announce().await;

@@ -19,7 +19,7 @@ pub(crate) use self::calls::Calls;
 pub(crate) use self::place::Opened;
 pub use self::place::{RegistryError, RegistryPlace};
 pub(crate) use self::roster::change_roster;
-pub(crate) use self::voters::keep as keep_voters;
+pub(crate) use self::voters::{keep as keep_voters, leave, leave_no_voter_behind};
 use crate::engine::Engine;
 
 /// How often the registry is asked how it is doing.

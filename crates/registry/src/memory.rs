@@ -34,7 +34,8 @@ impl Registry for Memory {
     fn txn(&self, txn: Txn) -> Answering<'_> {
         Box::pin(async move {
             txn.check().map_err(|why| Trouble::Refused(why.to_string()))?;
-            let answer = self.with(|store| store.apply(&txn));
+            let answer = self.with(|store| store.check_room(&txn).map(|()| store.apply(&txn)));
+            let answer = answer.map_err(Trouble::Refused)?;
             self.changed.send_if_modified(|revision| {
                 let is_newer = *revision < answer.revision;
                 *revision = (*revision).max(answer.revision);

@@ -22,12 +22,10 @@ use crate::time::Time;
 use crate::timed::{TimedCopy, take_over};
 use crate::view::{Epoch, MOST_MEMBERS};
 
-/// So many locks go into one message.
-const PART: usize = 2048;
 /// So many durable holds go into one message: each may be as long as a value of the registry.
 const ADOPTED: usize = 8;
-/// So many bytes of copies of timed holds go into one message, but at least one copy.
-const COPIES: usize = 256 << 10;
+/// So many bytes of locks, or of copies of timed holds, go into one message, but at least one of them.
+const PART: usize = 256 << 10;
 /// So many messages about views that are not known here are kept.
 const MOST_EARLY: usize = 64 * MOST_MEMBERS;
 
@@ -90,32 +88,33 @@ fn adopted_by(name: &str, moved: &[HeldLock], holds: &[Adopted]) -> Vec<Adopted>
     holds.iter().filter(|adopted| ids.contains(&adopted.hold.id)).cloned().collect()
 }
 
-/// Copies of timed holds, as many together as one message may have.
-fn copies_of_a_message(copies: Vec<TimedCopy>) -> Vec<Vec<TimedCopy>> {
-    let (mut messages, mut bytes) = (Vec::<Vec<TimedCopy>>::new(), 0);
-    for copy in copies {
-        let more = copy.bytes();
+/// A list in parts, each with as much as one message may have.
+fn messages<T>(list: Vec<T>, bytes: impl Fn(&T) -> usize) -> Vec<Vec<T>> {
+    let (mut messages, mut taken) = (Vec::<Vec<T>>::new(), 0);
+    for item in list {
+        let more = bytes(&item);
         match messages.last_mut() {
-            Some(last) if bytes + more <= COPIES => {
-                last.push(copy);
-                bytes += more;
+            Some(last) if taken + more <= PART => {
+                last.push(item);
+                taken += more;
             }
             _ => {
-                messages.push(Vec::from([copy]));
-                bytes = more;
+                messages.push(Vec::from([item]));
+                taken = more;
             }
         }
     }
     messages
 }
 
-/// A list in parts, the last of which may be empty.
-fn parts(locks: &[HeldLock]) -> impl Iterator<Item = (Vec<HeldLock>, bool)> + '_ {
-    let last = locks.len().saturating_sub(1) / PART;
-    (0..=last).map(move |part| {
-        let from = part * PART;
-        (locks[from..locks.len().min(from + PART)].to_vec(), part == last)
-    })
+/// A list of locks in parts, with the last one marked. If there are none, that is said too.
+fn parts(locks: &[HeldLock]) -> impl Iterator<Item = (Vec<HeldLock>, bool)> + use<> {
+    let mut parts = messages(locks.to_vec(), HeldLock::bytes);
+    if parts.is_empty() {
+        parts.push(Vec::new());
+    }
+    let last = parts.len() - 1;
+    parts.into_iter().enumerate().map(move |(place, part)| (part, place == last))
 }
 
 impl Membership {
@@ -163,7 +162,7 @@ impl Membership {
                 change.reports.insert(me, (held, true));
             }
             Some(first) => {
-                for copies in copies_of_a_message(orphans) {
+                for copies in messages(orphans, TimedCopy::bytes) {
                     let message = ViewMessage::Orphans { epoch, copies };
                     out.push(Directive::Send(first.clone(), message));
                 }
@@ -344,7 +343,7 @@ impl Membership {
         let own = adopted_by(me, &moved, holds);
         change.held = Some(Arc::new(held.adopting(own).taking_over(taken_by(me))));
         for run in self.others(&record) {
-            for copies in copies_of_a_message(taken_by(&run.name)) {
+            for copies in messages(taken_by(&run.name), TimedCopy::bytes) {
                 out.push(Directive::Send(run.clone(), ViewMessage::TakeOver { epoch, copies }));
             }
             for holds in adopted_by(&run.name, &moved, holds).chunks(ADOPTED) {
@@ -384,5 +383,43 @@ impl Membership {
         self.has_lapsed = false;
         self.change = None;
         self.wish = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use catraca_core::{Claim, ResourceId};
+
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_told_in_parts_that_fit_into_messages_and_nothing_is_left_out() {
+        /// The longest body of a message between members, in bytes.
+        const LONGEST_FRAME: usize = 1 << 20;
+        // As long as can be: every name of a set is another resource, with a large number.
+        let claim = Claim::of((0..256).map(|number| ResourceId(65_000 + number)));
+        let lock = |number: usize| HeldLock {
+            name: format!("{number:0255}"),
+            permits: 1,
+            member: "m".repeat(64),
+            seat: 0,
+            claim: claim.clone(),
+            durable: Some(HoldId(u128::MAX)),
+            timed: Some(HoldId(u128::MAX)),
+        };
+        let all: Vec<HeldLock> = (0..3000).map(lock).collect();
+        let told: Vec<(Vec<HeldLock>, bool)> = parts(&all).collect();
+        let lasts: Vec<bool> = told.iter().map(|(_, is_last)| *is_last).collect();
+        assert_eq!(lasts.iter().position(|is_last| *is_last), Some(told.len() - 1));
+        for (part, is_last) in &told {
+            let report =
+                ViewMessage::Report { epoch: Epoch(1), part: part.clone(), is_last: *is_last };
+            assert!(postcard::to_allocvec(&report).unwrap().len() < LONGEST_FRAME / 2);
+        }
+        let again: Vec<HeldLock> = told.into_iter().flat_map(|(part, _)| part).collect();
+        assert_eq!(again, all);
+        assert_eq!(parts(&[]).collect::<Vec<_>>(), [(Vec::new(), true)]);
     }
 }

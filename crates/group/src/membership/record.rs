@@ -20,6 +20,8 @@ pub(crate) const ROSTER: &str = "members";
 pub(super) const BEATS: &str = "beat/";
 /// The form in which values are written. It changes when their types do.
 const FORM: u8 = 2;
+/// More views than a group has in days, whatever befalls it, and few enough to be skipped a thousand times.
+const FAR: u32 = 1 << 16;
 
 /// The key of a member's beat.
 pub(crate) fn beat_key(name: &str) -> String {
@@ -129,6 +131,18 @@ impl ViewRecord {
         self.entry(&run.name).is_some_and(|entry| entry.incarnation == run.incarnation)
     }
 
+    /// Its key in the registry.
+    pub const KEY: &str = VIEW;
+
+    /// The same view as the registry has it, so many numbers later that no view which others may have had
+    /// meanwhile, in a registry that is lost, had a later one; nothing if it cannot be read, or there are
+    /// no more numbers.
+    pub fn far_later(value: &[u8]) -> Option<Vec<u8>> {
+        let mut record: ViewRecord = decode(value)?;
+        record.epoch = record.epoch.later(FAR)?;
+        Some(encode(&record))
+    }
+
     /// The next view, with other members; nothing when there are no more numbers.
     pub(crate) fn next(&self, members: Vec<Entry>, cause: Cause) -> Option<ViewRecord> {
         let epoch = self.epoch.next()?;
@@ -233,6 +247,20 @@ mod tests {
         bytes[0] = 9;
         assert_eq!(decode::<Beat>(&bytes), None);
         assert_eq!(decode::<Beat>(&[]), None);
+    }
+
+    #[test]
+    fn a_view_far_later_is_the_same_but_for_its_number() {
+        let entry = |epoch| ViewRecord {
+            epoch: Epoch(epoch),
+            members: vec![],
+            cause: Cause::Founded("a".to_string()),
+            configuration: 7,
+        };
+        let later = ViewRecord::far_later(&encode(&entry(3))).unwrap();
+        assert_eq!(decode(&later), Some(entry(3 + 65_536)));
+        assert_eq!(ViewRecord::far_later(&encode(&entry(u32::MAX >> 6))), None, "no more numbers");
+        assert_eq!(ViewRecord::far_later(&[9, 1]), None);
     }
 
     #[test]

@@ -39,6 +39,14 @@ pub struct HeldLock {
     pub timed: Option<HoldId>,
 }
 
+impl HeldLock {
+    /// No fewer bytes than it takes in a message.
+    pub(crate) fn bytes(&self) -> usize {
+        let resources = self.claim.resources().len();
+        64 + self.name.len() + self.member.len() + 5 * resources
+    }
+}
+
 /// Everything that is held in a group when a view begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Held {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use catraca_client::clock;
 use catraca_client::frame::{self, LONGEST_CLIENT_FRAME};
 use catraca_client::protocol::{ClientMessage, Over, RosterChange, ServerMessage};
-use catraca_group::{Acquire, Leaving, Owner, Page, Query, Refusal};
+use catraca_group::{Acquire, Owner, Page, Query, Refusal};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::coop;
@@ -330,8 +330,12 @@ impl Connection<'_> {
             }
             (ClientMessage::Leave, _) => {
                 tracing::info!("this node was told to leave its group");
-                engine.depart(Leaving::ForEver, engine.drain);
-                self.outbox.push(ServerMessage::Done(Ok(())));
+                // Others have to vote in its place first.
+                self.waits_durably = true;
+                let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
+                tokio::spawn(async move {
+                    outbox.push(ServerMessage::Done(crate::registry::leave(&engine).await));
+                });
             }
             // A session is opened once and used afterwards; anything else is not our client's.
             (ClientMessage::Open { .. } | ClientMessage::Resume { .. }, Some(_))

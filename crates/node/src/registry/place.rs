@@ -67,12 +67,13 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Opens the registry of member `me` of a group. `members` are all of them, in the same order
-    /// everywhere.
+    /// everywhere. Whoever joins a group may not begin one.
     pub(crate) async fn open(
         place: &RegistryPlace,
         group: &str,
         me: &str,
         members: Vec<String>,
+        joins: bool,
         calls: &Arc<Calls>,
     ) -> Result<Opened, RegistryError> {
         match place {
@@ -80,8 +81,8 @@ impl Opened {
             RegistryPlace::Memory => Ok(Opened::of(Arc::new(Memory::default()))),
             RegistryPlace::Directory(directory) => {
                 let transport = Arc::clone(calls) as Arc<dyn Transport>;
-                let options =
-                    Options { members, transport, ..Options::alone(directory, group, me) };
+                let alone = Options::alone(directory, group, me);
+                let options = Options { members, may_form: !joins, transport, ..alone };
                 let embedded = Embedded::open(options).await?;
                 calls.serve(embedded.clone());
                 let registry = Arc::new(embedded.clone());

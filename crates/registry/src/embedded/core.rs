@@ -76,12 +76,16 @@ impl Core {
 
     /// What has stopped it, if something has.
     pub(super) fn stopped(&self) -> Option<Fatal<Id>> {
-        self.raft.metrics().borrow().running_state.clone().err()
+        let metrics = self.raft.metrics();
+        let said = metrics.borrow().running_state.clone().err();
+        // Whoever panics says nothing any more.
+        said.or_else(|| metrics.has_changed().is_err().then_some(Fatal::Panicked))
     }
 
-    /// Whether it has stopped because the disk did not do what it should.
+    /// Whether it has stopped because the disk did not do what it should, or because of a defect. What is on
+    /// the disk is whole in any case.
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.stopped(), Some(Fatal::StorageError(_)))
+        matches!(self.stopped(), Some(Fatal::StorageError(_) | Fatal::Panicked))
     }
 
     /// Waits a little, for a leader to be found.
@@ -94,13 +98,19 @@ impl Core {
     /// Carries out a transaction, if this voter leads.
     pub(super) async fn attempt(&self, txn: &Txn, deadline: Instant) -> Tried {
         match self.stopped() {
-            // It has left the group, and another is about to take its place.
-            Some(Fatal::Stopped) => return Tried::NotDone("this voter has stopped".to_string()),
+            // It has left the group, or failed, and another is about to take its place.
+            Some(Fatal::Stopped | Fatal::Panicked) => {
+                return Tried::NotDone("this voter has stopped".to_string());
+            }
             Some(error) => return Tried::Settled(Err(Trouble::Lost(error.to_string()))),
             None => {}
         }
         if self.state() != ServerState::Leader {
             return Tried::NotLeader(self.leader());
+        }
+        // What is under way to the log comes on top: the limit is far from where it would hurt.
+        if let Err(why) = self.shared.look(|state| state.store.check_room(txn)) {
+            return Tried::Settled(Err(Trouble::Refused(why)));
         }
         if txn.is_read() { self.read(txn, deadline).await } else { self.write(txn, deadline).await }
     }

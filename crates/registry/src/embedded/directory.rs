@@ -32,6 +32,16 @@ pub enum OpenError {
     /// Nothing of a registry is in it.
     #[error("there is no registry in the directory {0}: say which directory its node was given")]
     Empty(PathBuf),
+    /// There is a registry in it, which has nothing in it.
+    #[error(
+        "the registry in the directory {0} has nothing in it: its node does not vote, or has not heard of the others yet; take the directory of a node that voted"
+    )]
+    Unused(PathBuf),
+    /// It cannot go on alone.
+    #[error(
+        "the registry in the directory {0} cannot go on alone: its view was written by another release, or there are no more numbers for views"
+    )]
+    Unreadable(PathBuf),
     /// It belongs to another group.
     #[error("the directory {0} belongs to {1}: give this node a directory of its own")]
     OtherOwner(PathBuf, String),
@@ -53,6 +63,11 @@ pub enum OpenError {
     /// Something else.
     #[error("the directory {0} cannot be used: {1}")]
     Io(PathBuf, #[source] io::Error),
+    /// It is of a member that others have taken in, and there are no others now.
+    #[error(
+        "the directory {0} is of a member that has joined its group and cannot begin another one: say where the others are (--join or --members), or give this node an empty directory"
+    )]
+    NotFounder(PathBuf),
     /// The options make no sense.
     #[error("{0}")]
     Options(String),
@@ -113,20 +128,31 @@ pub(super) struct Opened {
     pub(super) given_back: mpsc::Receiver<()>,
 }
 
-/// Opens a directory, and makes it first if there is none.
-pub(super) fn open(directory: &Path, group: &str, me: &str) -> Result<Opened, OpenError> {
+/// Opens a directory, and makes it first if there is none. A member that may not begin a group never
+/// may again with this directory.
+pub(super) fn open(
+    directory: &Path,
+    group: &str,
+    me: &str,
+    may_form: bool,
+) -> Result<Opened, OpenError> {
     let io = |error| OpenError::of_io(directory, error);
     fs::create_dir_all(directory).map_err(io)?;
     refuse_foreign(directory)?;
     let lock = lock(directory)?;
     if !directory.join(FILE).try_exists().map_err(io)? {
-        create(directory, &new_mark(group, me, true)?)?;
+        create(directory, &new_mark(group, me, may_form)?)?;
     }
-    let opened = open_existing(directory, lock)?;
+    let mut opened = open_existing(directory, lock)?;
     let Mark { group: theirs, me: name, .. } = &opened.mark;
     if theirs != group || name != me {
         let owner = format!("'{name}' of the group '{theirs}'");
         return Err(OpenError::OtherOwner(directory.to_path_buf(), owner));
+    }
+    if opened.mark.may_form && !may_form {
+        opened.mark.may_form = false;
+        let forbidden = opened.disk.forbid_forming();
+        forbidden.map_err(|error| OpenError::of_disk(directory, error))?;
     }
     Ok(opened)
 }
@@ -241,17 +267,26 @@ mod tests {
     fn what_a_kill_left_unfinished_is_made_again() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join(UNFINISHED), "half of a file").unwrap();
-        let first = open(place.path(), "g", "a").unwrap().mark;
-        assert_eq!(open(place.path(), "g", "a").unwrap().mark, first, "and then it stays");
+        let first = open(place.path(), "g", "a", true).unwrap().mark;
+        assert_eq!(open(place.path(), "g", "a", true).unwrap().mark, first, "and then it stays");
     }
 
     #[test]
     fn a_directory_of_a_later_version_is_left_alone() {
         let place = tempfile::tempdir().unwrap();
-        let Opened { disk, mark, .. } = open(place.path(), "g", "a").unwrap();
+        let Opened { disk, mark, .. } = open(place.path(), "g", "a", true).unwrap();
         let newer = Mark { version: VERSION + 1, ..mark };
         disk.write(Durability::Immediate, |writing| writing.put_meta(MARK, &newer)).unwrap();
         drop(disk);
-        assert!(matches!(open(place.path(), "g", "a"), Err(OpenError::TooNew(_, 2))));
+        assert!(matches!(open(place.path(), "g", "a", true), Err(OpenError::TooNew(_, 2))));
+    }
+
+    #[test]
+    fn whoever_joined_once_may_never_begin_a_group_with_its_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let may_form = |told| open(place.path(), "g", "a", told).unwrap().mark.may_form;
+        assert!(may_form(true));
+        assert!(!may_form(false));
+        assert!(!may_form(true), "it stays so");
     }
 }

@@ -73,7 +73,7 @@ pub(super) struct Mark {
     /// The voter in this directory. It is made anew with the directory: one who lost its disk has
     /// forgotten its promises, and must not be taken for the one who made them.
     pub(super) id: Id,
-    /// Whether it may begin a group. One that has left its group may only be taken in again.
+    /// Whether it may begin a group. One that belongs to a group, or has left it, may only be taken in.
     pub(super) may_form: bool,
 }
 
@@ -244,6 +244,14 @@ impl Disk {
             let sealed = seal(note_place(key).as_bytes(), value);
             writing.0.open_table(NOTES)?.insert(key, sealed.as_slice())?;
             Ok(())
+        })
+    }
+
+    /// From now on the voter here may not begin a group: it belongs to one.
+    pub(super) fn forbid_forming(&self) -> Result<(), DiskError> {
+        self.write(Durability::Immediate, |writing| match writing.meta::<Mark>(MARK)? {
+            Some(mark) => writing.put_meta(MARK, &Mark { may_form: false, ..mark }),
+            None => Ok(()),
         })
     }
 

@@ -3,12 +3,13 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use openraft::{CommittedLeaderId, Entry, EntryPayload, LogId};
+use openraft::{CommittedLeaderId, Entry, EntryPayload, LogId, Vote};
 use redb::{Database, Durability, StorageBackend};
 
 use super::directory::{OpenError, Opened, new_mark};
-use super::disk::{Disk, DiskError, MARK, Mark};
-use super::wire::{Batch, Types};
+use super::disk::{Disk, DiskError, MARK, Mark, SNAPSHOT, VOTE, Writing};
+use super::machine::{Kept, State};
+use super::wire::{Batch, Id, Types};
 use super::{Embedded, Options};
 use crate::{Registry, Revision, Trouble, Txn, Word};
 
@@ -152,11 +153,7 @@ const LOSSES: u64 = 300;
 
 #[test]
 fn what_was_written_before_a_loss_of_power_is_there_after_it() {
-    let mut seed = 11_u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut random = numbers(11);
     let mut platter = DiskContent::default();
     drop(disk(&platter).unwrap());
     let (mut next, mut in_vain) = (0, 0);
@@ -184,6 +181,105 @@ fn what_was_written_before_a_loss_of_power_is_there_after_it() {
         platter = left;
     }
     assert!(next > LOSSES && in_vain > 0, "{next} written, {in_vain} times none");
+}
+
+/// A number below `below`; which, is the same in every run.
+fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    }
+}
+
+/// A snapshot of this many entries.
+fn snapshot(index: u64) -> Kept {
+    let mut state = State::default();
+    state.store.apply(&Txn::default().put("long", vec![index as u8; 30_000]));
+    state.applied = Some(LogId::new(CommittedLeaderId::new(1, 1), index));
+    Kept::of(&state).unwrap()
+}
+
+#[test]
+fn a_vote_and_a_snapshot_are_there_as_they_were_before_a_loss_of_power_or_as_they_were_to_be() {
+    let mut random = numbers(5);
+    let mut platter = DiskContent::default();
+    let first = disk(&platter).unwrap().1;
+    let (mut votes, mut snapshots) = (0_u64, 0_u64);
+    for loss in 0..LOSSES {
+        let (disk, mark) = disk(&platter).unwrap_or_else(|error| panic!("loss {loss}: {error}"));
+        assert_eq!(mark, first, "loss {loss}: it is the same voter");
+        let vote: Option<Vote<Id>> = disk.meta(VOTE).unwrap();
+        let voted = vote.map_or(0, |vote| vote.leader_id.term);
+        assert!(voted == votes || voted == votes + 1, "loss {loss}: vote {voted}, not {votes}");
+        let kept: Option<Kept> = disk.meta(SNAPSHOT).unwrap();
+        let there = kept.as_ref().and_then(|kept| kept.meta.last_log_id).map_or(0, |at| at.index);
+        assert!(
+            there == snapshots || there == snapshots + 1,
+            "loss {loss}: snapshot {there}, not {snapshots}"
+        );
+        if let Some(kept) = kept {
+            assert_eq!(kept.store, snapshot(there).store, "loss {loss}: it is whole");
+            kept.state(mark.id).unwrap();
+        }
+        (votes, snapshots) = (voted, there);
+        platter.0.lock().unwrap().left = Some(random(60));
+        loop {
+            let vote = Vote::<Id>::new(votes + 1, mark.id);
+            let voting = |writing: &Writing| writing.put_meta(VOTE, &vote);
+            if disk.write(Durability::Immediate, voting).is_err() {
+                break;
+            }
+            votes += 1;
+            let keeping = |writing: &Writing| writing.put_meta(SNAPSHOT, &snapshot(snapshots + 1));
+            if disk.write(Durability::Immediate, keeping).is_err() {
+                break;
+            }
+            snapshots += 1;
+        }
+        let left = platter.after_loss(&mut random);
+        drop(disk);
+        platter = left;
+    }
+    assert!(votes > LOSSES / 2 && snapshots > LOSSES / 2, "{votes} votes, {snapshots} snapshots");
+}
+
+#[test]
+fn a_directory_whose_making_was_cut_short_by_a_loss_of_power_is_made_again() {
+    let mut random = numbers(9);
+    let (mut finished, mut cut) = (0, 0);
+    for writes in (0..60).step_by(3) {
+        let platter = DiskContent::default();
+        platter.0.lock().unwrap().left = Some(writes);
+        match disk(&platter) {
+            Ok(_) => finished += 1,
+            Err(_) => cut += 1,
+        }
+        let left = platter.after_loss(&mut random).0.lock().unwrap().seen.clone();
+        // A file has its name when it is whole, so this is under the other one.
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("registry.redb.new"), left).unwrap();
+        let opened = super::directory::open(place.path(), "g", "a", true);
+        let mark = opened.unwrap_or_else(|error| panic!("{writes} writes: {error}")).mark;
+        assert!(mark.may_form, "it is a new one");
+        assert!(!place.path().join("registry.redb.new").exists());
+    }
+    assert!(cut > 3, "{finished} finished, {cut} cut");
+}
+
+#[tokio::test]
+async fn a_voter_that_panics_goes_on_with_what_is_on_its_disk() {
+    let place = DiskContent::default();
+    let options = Options::alone("/none", "g", "a");
+    let registry = Embedded::on(opened(&place).unwrap(), options).await.unwrap();
+    insist(&registry, &Txn::default().put("before", vec![1])).await;
+    let panicked = registry.0.core();
+    panicked.raft.external_request(|_| panic!("a defect, for a test"));
+    insist(&registry, &Txn::default().put("after", vec![2])).await;
+    let there = insist(&registry, &Txn::read()).await.state;
+    assert!(there.contains_key("before") && there.contains_key("after"));
+    assert!(!Arc::ptr_eq(&panicked, &registry.0.core()), "it is not the one of before");
+    drop(panicked);
+    registry.close().await;
 }
 
 #[tokio::test]

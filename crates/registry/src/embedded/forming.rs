@@ -1,6 +1,7 @@
 //! How a group begins, and how a voter leaves it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -21,18 +22,22 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 impl Inner {
     /// What has to be done once, and what goes on in the background.
-    pub(super) async fn begin(self: Arc<Self>, may_form: bool) -> Result<(), OpenError> {
+    pub(super) async fn begin(self: Arc<Self>) -> Result<(), OpenError> {
         let start = |error: &dyn std::error::Error| OpenError::Start(error.to_string());
         let core = self.core();
         tokio::spawn(watch_membership(Arc::downgrade(&self), self.peers.gone.subscribe()));
         let is_formed = core.raft.is_initialized().await.map_err(|error| start(&error))?;
-        let is_first = voters(&self.members).first() == Some(&self.me);
+        let may_form = self.may_form.load(Ordering::SeqCst);
+        let is_first = self.members.first() == Some(&self.me);
+        let is_alone = self.members.iter().all(|name| *name == self.me);
         if is_formed {
             // Whoever votes alone need not wait for a leader that might still be there.
             if core.voters().into_values().eq([core.id]) {
                 core.raft.trigger().elect().await.map_err(|error| start(&error))?;
             }
-        } else if may_form && is_first && voters(&self.members).len() == 1 {
+        } else if is_alone && !may_form {
+            return Err(OpenError::NotFounder(self.directory.clone()));
+        } else if is_alone {
             let members = BTreeMap::from([(core.id, BasicNode::new(&self.me))]);
             initialize(&core, members).await.map_err(|error| start(&error))?;
         } else if may_form && is_first {
@@ -50,19 +55,31 @@ impl Inner {
         Ok(())
     }
 
-    /// Begins the group if every voter is there and none belongs to it already. Else this is one that
-    /// lost its disk: the group has begun, once and for all, and others let it in again. Says whether
+    /// Begins the group if every voter is there and no member belongs to it already. Else this is one
+    /// that lost its disk: the group has begun, once and for all, and others let it in again. Says whether
     /// there is nothing left to do.
     async fn try_to_form(&self) -> bool {
         let core = self.core();
+        let will_vote = voters(&self.members);
         let mut members = BTreeMap::from([(core.id, BasicNode::new(&self.me))]);
-        for name in voters(&self.members).iter().filter(|name| **name != self.me) {
+        for name in self.members.iter().filter(|name| **name != self.me) {
+            let votes = will_vote.contains(name);
             match self.peers.ask(name, &Request::Who, self.patience).await {
-                Ok(Reply::Me { id, is_formed: false }) => {
+                Ok(Reply::Me { is_formed: true, .. }) => {
+                    tracing::warn!(
+                        me = self.me,
+                        "'{name}' belongs to the group '{}' already: this member does not begin it anew, and waits to be let in",
+                        self.group
+                    );
+                    self.belong().await;
+                    return true;
+                }
+                Ok(Reply::Me { id, is_formed: false }) if votes => {
                     members.insert(id, BasicNode::new(name));
                 }
-                Ok(Reply::Me { is_formed: true, .. }) => return true,
-                _ => return false,
+                _ if votes => return false,
+                // Who does not vote need not be there.
+                _ => {}
             }
         }
         match initialize(&core, members).await {
@@ -86,6 +103,7 @@ impl Inner {
         let _ = core.raft.shutdown().await;
         let begun = async {
             let mark = directory::new_mark(&self.group, &self.me, false)?;
+            self.may_form.store(false, Ordering::SeqCst);
             let wipe = |writing: &super::disk::Writing| {
                 for key in [VOTE, COMMITTED, PURGED, SNAPSHOT] {
                     writing.delete_meta(key)?;
@@ -106,8 +124,8 @@ impl Inner {
         }
     }
 
-    /// The disk did not keep something, so the voter here has stopped. When the disk works again, the same
-    /// voter goes on with what was kept, as after a crash.
+    /// The disk did not keep something, or there was a panic, so the voter here has stopped. When the disk
+    /// works again, the same voter goes on with what was kept, as after a crash.
     pub(super) async fn go_on(&self) -> Result<(), OpenError> {
         let start = |error: &dyn std::error::Error| OpenError::Start(error.to_string());
         let _one = self.changing.lock().await;

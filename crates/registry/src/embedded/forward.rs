@@ -34,7 +34,12 @@ impl Inner {
                 }
             };
             match self.ask_others(&txn, leader, deadline).await {
-                Tried::Settled(answer) => return answer,
+                Tried::Settled(answer) => {
+                    if answer.is_ok() {
+                        self.belong().await;
+                    }
+                    return answer;
+                }
                 Tried::NotLeader(_) => {}
                 Tried::NotDone(reason) => why = reason,
             }

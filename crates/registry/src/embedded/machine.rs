@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn an_older_snapshot_never_takes_the_place_of_a_newer_one() {
         let place = tempfile::tempdir().unwrap();
-        let Opened { disk, mark, .. } = directory::open(place.path(), "g", "a").unwrap();
+        let Opened { disk, mark, .. } = directory::open(place.path(), "g", "a", true).unwrap();
         let of = |index| Kept::of(&State { applied: Some(at(index)), ..State::default() }).unwrap();
         of(5).keep(&disk, mark.id).unwrap();
         let there = of(3).keep(&disk, mark.id).unwrap();

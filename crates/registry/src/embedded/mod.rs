@@ -23,6 +23,7 @@ mod wire;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub struct Options {
     /// All members, the same and in the same order everywhere. [`voters`] says who of them votes; the
     /// first begins the group, once.
     pub members: Vec<String>,
+    /// Whether this member may begin the group. One that joins a group may not, nor ever after.
+    pub may_form: bool,
     /// How long followers wait for a leader that is silent. Long enough for a disk that hesitates: a
     /// leader is silent while it flushes.
     pub elections: Range<Duration>,
@@ -82,6 +85,7 @@ impl Options {
             group: group.to_string(),
             me: me.to_string(),
             members: vec![me.to_string()],
+            may_form: true,
             elections: Duration::from_millis(400)..Duration::from_millis(800),
             patience: Duration::from_secs(2),
             entries_per_snapshot: ENTRIES_PER_SNAPSHOT,
@@ -133,6 +137,7 @@ impl Options {
 pub struct Embedded(Arc<Inner>);
 
 struct Inner {
+    directory: PathBuf,
     group: String,
     me: String,
     members: Vec<String>,
@@ -146,6 +151,10 @@ struct Inner {
     given_back: AsyncMutex<mpsc::Receiver<()>>,
     /// One change of the voters at a time.
     changing: AsyncMutex<()>,
+    /// Whether this member may begin the group, as its directory says.
+    may_form: AtomicBool,
+    /// Whether this member is about to leave, and lets nobody make it a voter.
+    is_leaving: AtomicBool,
     /// When the disk failed last, and why.
     failed: Mutex<Option<(Instant, String)>>,
 }
@@ -157,7 +166,9 @@ impl Embedded {
         if !options.members.contains(&name) {
             return Err(OpenError::Options(format!("'{name}' is not one of the members")));
         }
-        let opened = tokio::task::spawn_blocking(move || directory::open(&at, &of, &name)).await;
+        let may_form = options.may_form;
+        let opened =
+            tokio::task::spawn_blocking(move || directory::open(&at, &of, &name, may_form)).await;
         let opened = opened.map_err(|error| OpenError::Start(error.to_string()))?;
         Embedded::on(opened?, options).await
     }
@@ -165,11 +176,12 @@ impl Embedded {
     /// The registry on a disk that is open.
     async fn on(opened: Opened, options: Options) -> Result<Self, OpenError> {
         let config = Arc::new(options.config()?);
-        let Options { group, me, members, patience, transport, .. } = options;
+        let Options { directory, group, me, members, patience, transport, .. } = options;
         let Opened { disk, mark, given_back } = opened;
         let (disk, peers) = (Arc::new(disk), Arc::new(Peers::new(&group, transport)));
         let core = Core::start(disk.clone(), mark.id, config.clone(), peers.clone()).await?;
         let inner = Arc::new(Inner {
+            directory,
             group,
             me,
             members,
@@ -180,9 +192,11 @@ impl Embedded {
             disk: Mutex::new(Some(disk)),
             given_back: AsyncMutex::new(given_back),
             changing: AsyncMutex::new(()),
+            may_form: AtomicBool::new(mark.may_form),
+            is_leaving: AtomicBool::new(false),
             failed: Mutex::new(None),
         });
-        inner.clone().begin(mark.may_form).await?;
+        inner.clone().begin().await?;
         Ok(Embedded(inner))
     }
 
@@ -195,6 +209,11 @@ impl Embedded {
     /// more stops. A member that lost its disk is named again to make the new one vote.
     pub async fn change_voters(&self, names: &[String]) -> Result<(), Trouble> {
         self.0.change_voters(names.to_vec()).await
+    }
+
+    /// This member is about to leave: nobody makes it a voter any more. Or it stays after all.
+    pub fn refuse_votes(&self, is_leaving: bool) {
+        self.0.is_leaving.store(is_leaving, Ordering::SeqCst);
     }
 
     /// Lets the others hear at once of everything that has been agreed on, if this member leads. It is
@@ -233,10 +252,11 @@ impl Embedded {
 
     /// Ends it, and gives the directory back. Transactions from now on are in vain.
     pub async fn close(&self) {
-        let core = self.0.core();
         // It cannot fail, says openraft; then the directory is given back all the same.
-        let _ = core.raft.shutdown().await;
-        drop(core);
+        let _ = self.0.core().raft.shutdown().await;
+        // Another voter may have begun here meanwhile; from now on none does.
+        let _one = self.0.changing.lock().await;
+        let _ = self.0.core().raft.shutdown().await;
         let disk = self.0.disk.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(disk);
         self.0.given_back.lock().await.recv().await;
@@ -260,6 +280,20 @@ impl Inner {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = failed.as_ref().filter(|(at, _)| at.elapsed() < LATELY);
         lately.map(|(_, why)| format!("{why}; it was opened again, and may fail again"))
+    }
+
+    /// Others have shown that this member's group has begun: from now on it begins none, also when it is
+    /// started again and told something else.
+    async fn belong(&self) {
+        if !self.may_form.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let Ok(disk) = self.disk() else { return };
+        let written = tokio::task::spawn_blocking(move || disk.forbid_forming()).await;
+        if !matches!(written, Ok(Ok(()))) {
+            // It is tried again with the next answer.
+            self.may_form.store(true, Ordering::SeqCst);
+        }
     }
 
     fn disk(&self) -> Result<Arc<Disk>, Trouble> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use catraca_group::ViewRecord;
 use openraft::{BasicNode, LogId, Membership, StoredMembership, Vote};
 use redb::Durability;
 
@@ -9,6 +10,10 @@ use super::directory::{self, OpenError, Opened};
 use super::disk::{COMMITTED, Disk, DiskError, MARK, Mark, PURGED, SNAPSHOT, VOTE};
 use super::machine::{self, Kept, State};
 use super::wire::Id;
+use crate::{Revision, Store, Txn};
+
+/// More revisions than a group has in years.
+const FAR: u64 = 1 << 40;
 
 /// Everything that is on the disk, whether or not it was agreed on: nobody is left to ask.
 fn all_of(disk: &Disk, me: Id) -> Result<State, DiskError> {
@@ -22,10 +27,25 @@ fn all_of(disk: &Disk, me: Id) -> Result<State, DiskError> {
     Ok(state)
 }
 
+/// The others may have gone on without this voter: it does not know how far. Nothing from now on is to be
+/// taken for something of theirs: no revision, no view, no message between members, and no fence.
+fn go_far(store: &mut Store) -> Option<()> {
+    store.skip(FAR);
+    if let Some(view) = store.get(ViewRecord::KEY) {
+        let later = ViewRecord::far_later(&view.value)?;
+        store.apply(&Txn::default().put(ViewRecord::KEY, later));
+    }
+    Some(())
+}
+
 pub(super) fn recover_alone(directory: &Path) -> Result<(), OpenError> {
     let Opened { disk, mark, .. } = directory::open_any(directory)?;
     let failed = |error: DiskError| OpenError::of_disk(directory, error);
     let mut state = all_of(&disk, mark.id).map_err(failed)?;
+    if state.store.revision() == Revision::default() {
+        return Err(OpenError::Unused(directory.to_path_buf()));
+    }
+    go_far(&mut state.store).ok_or_else(|| OpenError::Unreadable(directory.to_path_buf()))?;
     // Another voter: what this one has promised to the others does not bind it, nor theirs them.
     let new: Mark = directory::new_mark(&mark.group, &mark.me, false)?;
     let members = [(new.id, BasicNode::new(&mark.me))];

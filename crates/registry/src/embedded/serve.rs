@@ -1,5 +1,6 @@
 //! What a voter replies to others.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::ServerState;
@@ -54,8 +55,15 @@ impl Inner {
                     Reply::NotLeader(core.leader())
                 }
             }
+            Request::Who if self.is_leaving.load(Ordering::SeqCst) => {
+                Reply::Failed("it is about to leave the group".to_string())
+            }
             Request::Who => match core.raft.is_initialized().await {
-                Ok(is_formed) => Reply::Me { id: core.id, is_formed },
+                // One that does not vote may belong to a group too.
+                Ok(is_formed) => Reply::Me {
+                    id: core.id,
+                    is_formed: is_formed || !self.may_form.load(Ordering::SeqCst),
+                },
                 Err(error) => Reply::Failed(error.to_string()),
             },
         }

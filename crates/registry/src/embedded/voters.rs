@@ -1,6 +1,7 @@
 //! Who votes, and how that changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::error::{ClientWriteError, RaftError};
@@ -74,6 +75,10 @@ impl Inner {
     /// Changes who votes. This is the leader.
     pub(super) async fn change_here(&self, core: &Core, names: &[String]) -> Result<(), Trouble> {
         check(names)?;
+        if self.is_leaving.load(Ordering::SeqCst) && names.contains(&self.me) {
+            let why = format!("'{}' is about to leave, and cannot vote", self.me);
+            return Err(Trouble::Refused(why));
+        }
         // One at a time: openraft panics on changes in quick succession (1544).
         let _one = self.changing.lock().await;
         let current = core.voters();
@@ -109,6 +114,9 @@ impl Inner {
         }
         match self.peers.ask(name, &Request::Who, self.patience).await {
             Ok(Reply::Me { id, .. }) => Ok(id),
+            Ok(Reply::Failed(why)) if !current.contains_key(name) => {
+                Err(Trouble::Unreachable(format!("'{name}' cannot vote: {why}")))
+            }
             // One that votes already may be away for a while.
             _ => current.get(name).copied().ok_or_else(|| {
                 Trouble::Unreachable(format!("'{name}' cannot be reached, so it cannot vote"))

@@ -1,6 +1,7 @@
 //! Who votes changes while the registry is in use.
 
-use catraca_registry::{Embedded, Registry, Revision, Trouble};
+use catraca_registry::embedded::{OpenError, Options};
+use catraca_registry::{Embedded, Registry, Revision, Trouble, Txn};
 
 use crate::support::{Group, eventually, insist, put, value};
 
@@ -70,6 +71,82 @@ async fn a_voter_that_lost_its_disk_votes_only_after_it_was_let_in_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_was_taken_in_never_begins_a_group_of_its_own() {
+    let group = Group::started(&["a", "b"]).await;
+    let c = group.start_as("c", &["a", "b", "c"]).await;
+    // It does not vote, but it belongs to the group from now on.
+    insist(&c, put("k", "1")).await;
+    assert_eq!(c.health().voters, [""; 0]);
+    group.stop("c").await;
+    drop(c);
+    let alone = Options::alone(group.directory("c"), "group", "c");
+    let refused = Embedded::open(alone).await.err().unwrap();
+    assert!(matches!(refused, OpenError::NotFounder(_)), "{refused}");
+    assert!(refused.to_string().contains("cannot begin another one: say where the others are"));
+    // Nor with others, whether it is the first of them or not, and would vote or not.
+    for members in [&["c", "d", "e"][..], &["d", "c"][..]] {
+        for name in members.iter().rev() {
+            group.start_as(name, members).await;
+        }
+        let trouble = group.node(members[0]).txn(put("k", "2")).await.unwrap_err();
+        assert!(matches!(trouble, Trouble::Unreachable(_)), "{members:?}: {trouble}");
+        for name in members {
+            group.lose_disk_but(name, "c").await;
+        }
+    }
+    // In its own group it is at home.
+    let c = group.start_as("c", &["a", "b", "c"]).await;
+    assert_eq!(value(&c, "k").await.unwrap(), "1");
+    assert_eq!(value(&group.node("a"), "k").await.unwrap(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_of_two_that_lost_its_disk_begins_no_second_group_while_the_other_votes() {
+    let group = Group::started(&["a", "b"]).await;
+    let (a, b) = (group.node("a"), group.node("b"));
+    insist(&a, put("k", "1")).await;
+    a.change_voters(&names(&["b"])).await.unwrap();
+    votes(&b, &["b"]).await;
+    drop(a);
+    group.lose_disk("a").await;
+    let a = group.start("a").await;
+    assert_eq!(value(&a, "k").await.unwrap(), "1", "through the other");
+    assert_eq!(b.health().voters, ["b"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_about_to_leave_is_not_made_a_voter() {
+    let group = Group::started(&["a", "b", "c"]).await;
+    let (a, b) = (group.node("a"), group.node("b"));
+    insist(&b, put("k", "1")).await;
+    a.refuse_votes(true);
+    a.change_voters(&names(&["b"])).await.unwrap();
+    votes(&a, &[]).await;
+    for node in [&a, &b] {
+        let trouble = node.change_voters(&names(&["a", "b", "c"])).await.unwrap_err();
+        assert!(trouble.to_string().contains("about to leave"), "{trouble}");
+    }
+    assert_eq!(b.health().voters, ["b"]);
+    a.refuse_votes(false);
+    b.change_voters(&names(&["a", "b", "c"])).await.unwrap();
+    votes(&a, &["a", "b", "c"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_never_voted_does_not_go_on_alone_and_is_left_as_it_is() {
+    let group = Group::started(&["a", "b"]).await;
+    let b = group.node("b");
+    insist(&b, put("k", "1")).await;
+    group.stop("b").await;
+    drop(b);
+    let refused = Embedded::recover_alone(&group.directory("b")).unwrap_err();
+    assert!(matches!(refused, OpenError::Unused(_)), "{refused}");
+    assert!(refused.to_string().contains("take the directory of a node that voted"), "{refused}");
+    let b = group.start("b").await;
+    assert_eq!(value(&b, "k").await.unwrap(), "1", "through the other");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voter_that_was_removed_while_it_was_away_does_not_disturb() {
     let group = Group::started(&["a", "b", "c", "d"]).await;
     insist(&group.node("b"), put("k", "1")).await;
@@ -101,6 +178,9 @@ async fn one_voter_can_be_made_to_go_on_alone() {
     assert_eq!(value(&a, "k").await.unwrap(), "1");
     insist(&a, put("k", "2")).await;
     assert_eq!(a.health().voters, ["a"]);
+    // The others may have gone on for a while: no revision is one that they can have given.
+    let revision = a.txn(Txn::read()).await.unwrap().revision;
+    assert!(revision.0 > 1 << 40, "{revision}");
     for name in ["b", "c"] {
         std::fs::remove_dir_all(group.directory(name)).unwrap();
         group.start(name).await;

@@ -121,6 +121,14 @@ impl Group {
         std::fs::remove_dir_all(self.directory(name)).unwrap();
     }
 
+    /// Stops a member, which loses its disk unless it is `spared`.
+    pub async fn lose_disk_but(&self, name: &str, spared: &str) {
+        self.stop(name).await;
+        if name != spared {
+            std::fs::remove_dir_all(self.directory(name)).unwrap();
+        }
+    }
+
     /// Cuts a member off from all others, in both directions.
     pub fn cut_off(&self, name: &str) {
         let mut cut = self.net.cut.lock().unwrap();
