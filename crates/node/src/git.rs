@@ -88,7 +88,7 @@ impl Git {
         let mut tasks = hold(&self.tasks);
         tasks.push(tokio::spawn(Arc::clone(&self.following).run()));
         tasks.push(tokio::spawn(Arc::clone(self).tidy()));
-        tasks.push(tokio::spawn(Arc::clone(self).tell_releases()));
+        tasks.push(tokio::spawn(Arc::clone(self).tell_of_others()));
         tasks.extend(self.webhooks.start());
         tasks.extend(self.objects.start());
     }
