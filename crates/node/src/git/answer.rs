@@ -78,7 +78,7 @@ impl Refused {
                 let detail = format!("you have locked '{}' already, since {since}", lock.path);
                 Refused::new(Kind::Conflict, "own-lock", detail)
             }
-            false => Refused::new(Kind::Taken, "taken", lock.holder()),
+            false => Refused::new(Kind::Taken, "taken", lock.holder(owner)),
         };
         refused.about(lock)
     }
@@ -91,7 +91,7 @@ impl Refused {
             [first, rest @ ..] => {
                 let holder = match first.owner == owner {
                     true => format!("you have locked '{}' already", first.path),
-                    false => first.holder(),
+                    false => first.holder(owner),
                 };
                 format!("nothing was locked: {holder}, and {} others are locked too", rest.len())
             }
