@@ -35,6 +35,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use self::answer::Refused;
+pub(crate) use self::answer::{asks_for_lfs, for_lfs};
 use self::asking::Asking;
 use self::following::Following;
 use self::objects::Objects;
