@@ -10,9 +10,9 @@ mod administering;
 mod askers;
 mod asking;
 mod links;
+mod others;
 mod parts;
 mod programs;
-mod releases;
 mod serving;
 mod shards;
 mod watching;
@@ -37,10 +37,10 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use self::administering::Forced;
 use self::askers::Askers;
 use self::links::{Links, Seats};
+use self::others::Others;
+pub(crate) use self::others::{ByOthers, Done};
 use self::parts::Parts;
 use self::programs::Program;
-pub(crate) use self::releases::Released;
-use self::releases::Releases;
 use self::shards::Shards;
 use crate::audit::Audit;
 use crate::changes::Changes;
@@ -106,8 +106,8 @@ pub(crate) struct Engine {
     outboxes: Mutex<HashMap<Owner, Arc<Outbox>>>,
     /// Who waits for pages, durable holds and timed holds.
     askers: Askers,
-    /// Who is told of locks of files that are released by other means than the interface for Git.
-    releases: Releases,
+    /// Who is told of locks of files that are taken and released by other means than the interface for Git.
+    others: Others,
     anomalies: AtomicU64,
     /// The members to whom a release is on its way that may wait for a request, one bit each.
     departing: AtomicU64,
@@ -195,7 +195,7 @@ impl Engine {
             programs: Mutex::default(),
             outboxes: Mutex::default(),
             askers: Askers::default(),
-            releases: Releases::default(),
+            others: Others::default(),
             anomalies: AtomicU64::new(0),
             departing: AtomicU64::new(0),
             is_ready: AtomicBool::new(false),

@@ -20,7 +20,7 @@ use tokio::task::yield_now;
 use crate::access::Identity;
 use crate::audit::Record;
 use crate::changes::Subscription;
-use crate::engine::{Engine, Released};
+use crate::engine::{ByOthers, Engine};
 use crate::metrics::{self, Metrics};
 use crate::mutex::hold;
 use crate::observing::Observed;
@@ -105,13 +105,23 @@ impl Gateway {
         self.engine.newest_fence(name, permits).await
     }
 
-    /// Asks for a durable hold, on behalf of `identity`; empty if nobody knows who it is.
+    /// Asks for a durable hold, on behalf of `identity`; empty if nobody knows who it is. If it is a lock of a file
+    /// those are told who watch its repository.
     pub(crate) async fn acquire_durable(
         &self,
         asked: AcquireDurable,
         identity: &str,
     ) -> Result<DurableHold, Refusal> {
-        self.engine.acquire_durably(asked, identity).await.map(|hold| *hold)
+        self.engine.acquire_durably(asked, identity, false).await.map(|hold| *hold)
+    }
+
+    /// The same, on behalf of the interface for Git, which tells of it itself when it is a lock.
+    pub(crate) async fn acquire_for_git(
+        &self,
+        asked: AcquireDurable,
+        identity: &str,
+    ) -> Result<DurableHold, Refusal> {
+        self.engine.acquire_durably(asked, identity, true).await.map(|hold| *hold)
     }
 
     /// Releases a durable hold, wherever it is, on behalf of `by`. If it is a lock of a file those are told who
@@ -125,9 +135,9 @@ impl Gateway {
         self.engine.unlock_durable(unlock).await.map(|hold| *hold)
     }
 
-    /// Tells of locks of files that are released by other means than the interface for Git. One is told.
-    pub(crate) fn releases(&self) -> mpsc::Receiver<Released> {
-        self.engine.releases()
+    /// Tells of locks of files that are taken and released by other means than the interface for Git. One is told.
+    pub(crate) fn by_others(&self) -> mpsc::Receiver<ByOthers> {
+        self.engine.by_others()
     }
 
     /// Gives a durable hold to another owner, wherever it is. Returns it as it is then.

@@ -35,6 +35,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use self::answer::Refused;
+pub(crate) use self::answer::{asks_for_lfs, for_lfs};
 use self::asking::Asking;
 use self::following::Following;
 use self::objects::Objects;
@@ -88,7 +89,7 @@ impl Git {
         let mut tasks = hold(&self.tasks);
         tasks.push(tokio::spawn(Arc::clone(&self.following).run()));
         tasks.push(tokio::spawn(Arc::clone(self).tidy()));
-        tasks.push(tokio::spawn(Arc::clone(self).tell_releases()));
+        tasks.push(tokio::spawn(Arc::clone(self).tell_of_others()));
         tasks.extend(self.webhooks.start());
         tasks.extend(self.objects.start());
     }

@@ -168,10 +168,14 @@ fn router(api: Api) -> Router {
 
 /// What holds for every request and every answer.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let mut response = match host::check(&request) {
+    let asks_for_lfs = git::asks_for_lfs(request.headers());
+    let mut response = match host::check(&request, api.access.wants_proof()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if asks_for_lfs {
+        response = git::for_lfs(response).await;
+    }
     if let Some(Uncounted(code)) = response.extensions().get() {
         api.gateway.metrics().reject(code);
     }

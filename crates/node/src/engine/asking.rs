@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::askers::{Asker, Durable, Timed};
 use super::parts::Parts;
-use super::{Engine, Released};
+use super::{ByOthers, Engine};
 use crate::changes::unix_millis;
 use crate::native::Outbox;
 
@@ -94,17 +94,27 @@ impl Engine {
     // Durable holds.
 
     /// Asks for a durable hold, on behalf of `identity`. What is granted when nobody waits any more is there nevertheless.
-    pub(crate) async fn acquire_durably(&self, asked: AcquireDurable, identity: &str) -> Durable {
+    /// If it is a lock of a file the interface for Git is told, unless that asks itself.
+    pub(crate) async fn acquire_durably(
+        &self,
+        asked: AcquireDurable,
+        identity: &str,
+        is_for_git: bool,
+    ) -> Durable {
         /// Whoever goes before it is answered does not want it.
         struct Cancel<'a>(&'a Engine, u64);
         impl Drop for Cancel<'_> {
             fn drop(&mut self) {
                 let Cancel(engine, asker) = *self;
+                engine.others.forget(asker);
                 engine.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
             }
         }
         let mut waiting = self.wait(Asker::Durable);
         let asker = waiting.number;
+        if !is_for_git {
+            self.others.expect_hold(asker, &asked.names);
+        }
         self.ask_durably(asker, asked, identity.to_string());
         let cancel = Cancel(self, asker);
         let answer = waiting.answer().await;
@@ -124,14 +134,14 @@ impl Engine {
     pub(crate) async fn release_durable(&self, unlock: Unlock, by: &str) -> Durable {
         let mut waiting = self.wait(Asker::Durable);
         let asker = waiting.number;
-        self.releases.expect(asker, releaser(&unlock, by));
+        self.others.expect_release(asker, releaser(&unlock, by));
         self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
         waiting.answer().await?
     }
 
-    /// Tells of locks of files that are released by other means than the interface for Git.
-    pub(crate) fn releases(&self) -> mpsc::Receiver<Released> {
-        self.releases.listen()
+    /// Tells of locks of files that are taken and released by other means than the interface for Git.
+    pub(crate) fn by_others(&self) -> mpsc::Receiver<ByOthers> {
+        self.others.listen()
     }
 
     /// Looks at a durable hold.
@@ -160,7 +170,8 @@ impl Engine {
         });
     }
 
-    /// Asks for a durable hold, on behalf of `identity`. What comes of it is told there, under this number.
+    /// Asks for a durable hold, on behalf of `identity`. What comes of it is told there, under this number, and to
+    /// the interface for Git if it is a lock of a file.
     pub(crate) fn acquire_durable(
         &self,
         asked: AcquireDurable,
@@ -169,13 +180,14 @@ impl Engine {
         number: u32,
     ) {
         let asker = self.add_native(outbox, number);
+        self.others.expect_hold(asker, &asked.names);
         self.ask_durably(asker, asked, identity);
     }
 
     /// Releases a durable hold, on behalf of `by`. What comes of it is told there, under this number.
     pub(crate) fn unlock(&self, unlock: Unlock, by: &str, outbox: &Arc<Outbox>, number: u32) {
         let asker = self.add_native(outbox, number);
-        self.releases.expect(asker, releaser(&unlock, by));
+        self.others.expect_release(asker, releaser(&unlock, by));
         self.serve(|service, parts, out| service.unlock(asker, unlock, parts, out));
     }
 
@@ -188,6 +200,7 @@ impl Engine {
     /// Nobody listens there any more: what was asked for and not granted is not wanted.
     pub(crate) fn cancel_durables(&self, outbox: &Arc<Outbox>) {
         for asker in self.askers.take_native(outbox) {
+            self.others.forget(asker);
             self.serve(|service, parts, out| service.cancel_durable(asker, parts, out));
         }
     }

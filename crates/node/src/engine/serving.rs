@@ -205,11 +205,12 @@ impl Engine {
             Output::Anomaly(what) => self.note(what),
             Output::Durable(asker, result) => {
                 self.count_refusal(&result);
+                self.others.settle(asker, &result);
                 self.askers.tell_durable(asker, result);
             }
             Output::Unlocked(asker, result) => {
                 self.count_refusal(&result);
-                self.releases.settle(asker, &result);
+                self.others.settle(asker, &result);
                 self.askers.tell_durable(asker, result);
             }
             Output::Fence(asker, result) => self.askers.tell_fence(asker, result),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::body::{Body, to_bytes};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use catraca_group::Refusal;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::lock::Lock;
 use super::path::PathError;
 use super::repository::RepositoryError;
 use crate::calendar::rfc3339;
-use crate::http::problem::{Kind, Problem};
+use crate::http::problem::{Kind, PROBLEM_JSON, Problem};
 
 /// The media type of Git LFS.
 const LFS_JSON: &str = "application/vnd.git-lfs+json";
@@ -24,6 +24,34 @@ const CHALLENGE: &str = "Basic realm=\"Git locks: your name, and your token as t
 /// JSON, as the client expects it.
 pub(crate) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     (status, [(CONTENT_TYPE, LFS_JSON)], body.into()).into_response()
+}
+
+/// Whether a client of Git LFS asks.
+pub(crate) fn asks_for_lfs(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_lfs = |text: &str| {
+        let media_type = text.split(';').next().unwrap_or_default();
+        media_type.trim().eq_ignore_ascii_case(LFS_JSON)
+    };
+    accepted.flat_map(|value| value.split(',')).any(is_lfs)
+}
+
+/// An answer as a client of Git LFS shows it: a problem of another part of the node gets a `message` too. Whoever has
+/// mistyped `lfs.url` finds out by it.
+pub(crate) async fn for_lfs(response: Response) -> Response {
+    if response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != PROBLEM_JSON) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    // It was made here, as a whole.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let Ok(mut problem) = serde_json::from_slice::<Value>(&bytes) else {
+        return Response::from_parts(parts, bytes.into());
+    };
+    problem["message"] = problem["detail"].clone();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(LFS_JSON));
+    Response::from_parts(parts, problem.to_string().into())
 }
 
 /// `{"KEY": lock}`.
@@ -78,7 +106,7 @@ impl Refused {
                 let detail = format!("you have locked '{}' already, since {since}", lock.path);
                 Refused::new(Kind::Conflict, "own-lock", detail)
             }
-            false => Refused::new(Kind::Taken, "taken", lock.holder()),
+            false => Refused::new(Kind::Taken, "taken", lock.holder(owner)),
         };
         refused.about(lock)
     }
@@ -91,7 +119,7 @@ impl Refused {
             [first, rest @ ..] => {
                 let holder = match first.owner == owner {
                     true => format!("you have locked '{}' already", first.path),
-                    false => first.holder(),
+                    false => first.holder(owner),
                 };
                 format!("nothing was locked: {holder}, and {} others are locked too", rest.len())
             }
@@ -154,7 +182,7 @@ impl IntoResponse for Refused {
         let body = self.body().to_string();
         let (kind, allow) = (self.problem.kind(), self.allow);
         let (mut parts, _) = (*self.problem).into_response().into_parts();
-        parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+        parts.headers.remove(CONTENT_LENGTH);
         parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(LFS_JSON));
         if kind == Kind::Unauthenticated {
             let challenge = HeaderValue::from_static(CHALLENGE);
@@ -165,5 +193,41 @@ impl IntoResponse for Refused {
             parts.headers.insert(ALLOW, HeaderValue::from_static(allow));
         }
         Response::from_parts(parts, Body::from(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(values: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(ACCEPT, value.parse().unwrap());
+        }
+        asks_for_lfs(&headers)
+    }
+
+    #[test]
+    fn a_client_of_git_lfs_says_what_it_reads() {
+        assert!(accepts(&["application/vnd.git-lfs+json"]));
+        assert!(accepts(&["application/vnd.git-lfs+json; charset=utf-8"]));
+        assert!(accepts(&["text/html, application/vnd.git-lfs+json;q=0.9"]));
+        assert!(accepts(&["text/html", "Application/Vnd.Git-LFS+json"]));
+        assert!(!accepts(&[]));
+        assert!(!accepts(&["*/*", "application/json"]));
+    }
+
+    #[tokio::test]
+    async fn a_problem_has_a_message_for_the_client_and_other_answers_stay_as_they_are() {
+        let problem = Problem::new(Kind::NotFound, "no-such-path", "there is nothing here");
+        let shown = for_lfs(problem.into_response()).await;
+        assert_eq!(shown.status(), StatusCode::NOT_FOUND);
+        assert_eq!(shown.headers()[CONTENT_TYPE], LFS_JSON);
+        let body = to_bytes(shown.into_body(), usize::MAX).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&body["message"], &body["code"]), (&body["detail"], &"no-such-path".into()));
+        let plain = for_lfs("plain".into_response()).await;
+        assert_eq!(to_bytes(plain.into_body(), usize::MAX).await.unwrap(), "plain");
     }
 }

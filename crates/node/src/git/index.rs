@@ -39,6 +39,19 @@ pub(crate) struct Selection {
     pub(crate) after: Option<Place>,
 }
 
+impl Selection {
+    /// Whether a lock is one of those that are asked for, wherever the list begins.
+    pub(crate) fn fits(&self, lock: &Lock) -> bool {
+        let is_under = |folder: &String| {
+            lock.folded.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.under.as_ref().is_none_or(is_under)
+            && self.owner.as_ref().is_none_or(|owner| lock.owner == *owner)
+            && self.before.is_none_or(|before| lock.unix_millis < before)
+            && self.stolen_from.as_ref().is_none_or(|it| lock.stolen_from.contains(it))
+    }
+}
+
 impl Index {
     /// A hold is as it is said here.
     pub(crate) fn put(&mut self, hold: DurableHold, locks: Vec<Lock>) {
@@ -97,13 +110,9 @@ impl Index {
         let is_under = |lock: &Lock| {
             under.as_ref().is_none_or(|under| lock.folded.starts_with(under.as_str()))
         };
-        let is_wanted = |lock: &Lock| {
-            selection.owner.as_ref().is_none_or(|owner| lock.owner == *owner)
-                && selection.before.is_none_or(|before| lock.unix_millis < before)
-                && selection.stolen_from.as_ref().is_none_or(|it| lock.stolen_from.contains(it))
-        };
         let range = locks.range((begin, Bound::Unbounded)).map(|(_, lock)| lock);
-        let mut wanted = range.take_while(|lock| is_under(lock)).filter(|lock| is_wanted(lock));
+        let mut wanted =
+            range.take_while(|lock| is_under(lock)).filter(|lock| selection.fits(lock));
         let page: Vec<Arc<Lock>> = wanted.by_ref().take(most).cloned().collect();
         (page, wanted.next().is_some())
     }
@@ -194,6 +203,31 @@ mod tests {
         assert_eq!(paths(&index.page(&game(), &under, 9)), ["a/2"]);
         let other = Repository::new("art", "gam").unwrap();
         assert!(index.page(&other, &Selection::default(), 9).0.is_empty());
+    }
+
+    #[test]
+    fn a_lock_fits_if_all_that_is_asked_for_does() {
+        let said = Said { stolen_from: vec!["bob".into()], path: "a/x".into(), ..Said::default() };
+        let hold = hold(1, &["git/art/game/a/x"], "ann", &said.text().unwrap());
+        let lock = Lock::of(&hold, &GitConfig::default(), |_| None).remove(0);
+        let text = |text: &str| Some(text.to_string());
+        let all = Selection {
+            under: text("a"),
+            owner: text("ann"),
+            before: Some(lock.unix_millis + 1),
+            stolen_from: text("bob"),
+            after: None,
+        };
+        assert!(all.fits(&lock) && Selection::default().fits(&lock));
+        for other in [
+            Selection { under: text("a/x"), ..all.clone() },
+            Selection { under: text("b"), ..all.clone() },
+            Selection { owner: text("bob"), ..all.clone() },
+            Selection { before: Some(lock.unix_millis), ..all.clone() },
+            Selection { stolen_from: text("ann"), ..all.clone() },
+        ] {
+            assert!(!other.fits(&lock), "{other:?}");
+        }
     }
 
     #[test]

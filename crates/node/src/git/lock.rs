@@ -132,9 +132,19 @@ impl Lock {
         hold.names.iter().zip(&hold.fences).filter_map(lock).collect()
     }
 
-    /// What is said of it to people: who has it, since when.
-    pub(crate) fn holder(&self) -> String {
-        format!("'{}' has locked '{}' since {}", self.owner, self.path, rfc3339(self.unix_millis))
+    /// What is said of it to somebody else who asks: who has it, since when. Whoever had it before finds out by this
+    /// who has stolen it, also if its client tells of nothing else.
+    pub(crate) fn holder(&self, asks: &str) -> String {
+        let Lock { owner, path, .. } = self;
+        let since = rfc3339(self.unix_millis);
+        let robbed = match self.stolen_from.iter().position(|robbed| robbed == asks) {
+            None => String::new(),
+            Some(0) => format!(": '{owner}' has stolen it from you then"),
+            Some(place) => {
+                format!(": '{}' had stolen it from you before", self.stolen_from[place - 1])
+            }
+        };
+        format!("'{owner}' has locked '{path}' since {since}{robbed}")
     }
 }
 
@@ -237,6 +247,13 @@ pub(crate) mod tests {
         assert_eq!(stolen(&once), json!(["ann"]));
         let twice = Said::of_stolen(&lock("bob", &once), "cy", String::new()).unwrap();
         assert_eq!(stolen(&twice), json!(["bob", "ann"]));
+        // Those who had it before are told, and nobody else.
+        let since = "'cy' has locked 'x' since 2024-02-29T23:59:59.000Z";
+        let now = lock("cy", &twice);
+        assert_eq!(now.holder("eve"), since);
+        assert_eq!(now.holder("bob"), format!("{since}: 'cy' has stolen it from you then"));
+        let told = "'bob' had stolen it from you before";
+        assert_eq!(now.holder("ann"), format!("{since}: {told}"));
         // Whoever steals it back was not robbed.
         let back = Said::of_stolen(&lock("cy", &twice), "ann", String::new()).unwrap();
         assert_eq!(stolen(&back), json!(["cy", "bob"]));
@@ -251,6 +268,19 @@ pub(crate) mod tests {
         let hold = hold(1, &[&format!("git/art/game/{path}")], &"o".repeat(255), &said);
         let was = Lock { path, ..Lock::of(&hold, &GitConfig::default(), |_| None).remove(0) };
         assert_eq!(Said::of_stolen(&was, "bob", String::new()), Some(said));
+    }
+
+    #[test]
+    fn a_lock_that_is_stolen_very_often_tells_of_the_last_owners_only() {
+        let mut said = Said { path: "x".into(), ..Said::default() }.text().unwrap();
+        for number in 0..MOST_ROBBED + 3 {
+            let hold = hold(1, &["git/art/game/x"], &format!("o{number}"), &said);
+            let was = Lock::of(&hold, &GitConfig::default(), |_| None).remove(0);
+            said = Said::of_stolen(&was, &format!("o{}", number + 1), String::new()).unwrap();
+        }
+        let last: Said = serde_json::from_str(&said).unwrap();
+        let robbed: Vec<String> = (3..MOST_ROBBED + 3).rev().map(|it| format!("o{it}")).collect();
+        assert_eq!(last.stolen_from, robbed);
     }
 
     #[test]

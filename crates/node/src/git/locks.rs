@@ -31,7 +31,7 @@ use crate::http::problem::{Kind, Problem};
 
 /// How many locks a page has if nothing was said.
 const USUAL_LOCKS: usize = 1000;
-/// The most locks of a page.
+/// The most locks of a page, also if more are asked for.
 const MOST_LOCKS: usize = 10_000;
 /// The most paths that are looked for at once.
 const MOST_PATHS: usize = 100_000;
@@ -196,10 +196,6 @@ pub(crate) async fn locks(asking: Asking) -> Result<Response, Refused> {
         Some(true) => Some(asking.owner(None)?),
         _ => None,
     };
-    if let Some(found) = lookup(&asking, &asked).await? {
-        let wanted = found.filter(|lock| asking.caller.sees(&lock.name) && fits(&asked, lock));
-        return Ok(json(StatusCode::OK, format!("{{\"locks\":{}}}", list(&wanted))));
-    }
     let fold = asking.settings.fold;
     let under = asked.under.as_deref().map(|folder| folder.trim_end_matches('/'));
     let under = under.filter(|folder| !folder.is_empty()).map(|folder| folded(folder, fold));
@@ -209,19 +205,20 @@ pub(crate) async fn locks(asking: Asking) -> Result<Response, Refused> {
             Refused::new(Kind::BadRequest, "bad-query", detail)
         })
     });
+    let cursor = asked.cursor.as_deref().filter(|cursor| !cursor.is_empty());
     let selection = Selection {
         under: under.transpose()?,
-        owner: asked.owner,
+        owner: asked.owner.clone(),
         before: before.transpose()?,
         stolen_from,
-        after: asked.cursor.as_deref().map(position).transpose()?,
+        after: cursor.map(position).transpose()?,
     };
-    let limit = asked.limit.map(|limit| limit.parse().ok().filter(|&limit| limit > 0));
-    let limit = limit.map(|limit: Option<usize>| {
-        let detail = format!("'limit' is a number from 1 to {MOST_LOCKS}");
-        limit.ok_or_else(|| Refused::new(Kind::BadRequest, "bad-query", detail))
-    });
-    let (locks, next) = page(&asking, &selection, limit.transpose()?).await?;
+    let limit = asked.limit.as_deref().map(limit_of).transpose()?;
+    if let Some(found) = lookup(&asking, &asked).await? {
+        let wanted = found.filter(|lock| asking.caller.sees(&lock.name) && selection.fits(lock));
+        return Ok(json(StatusCode::OK, format!("{{\"locks\":{}}}", list(&wanted))));
+    }
+    let (locks, next) = page(&asking, &selection, limit).await?;
     let next = next.map_or_else(String::new, |next| format!(",\"next_cursor\":\"{next}\""));
     Ok(json(StatusCode::OK, format!("{{\"locks\":{}{next}}}", list(&locks))))
 }
@@ -246,9 +243,17 @@ async fn lookup(asking: &Asking, asked: &ListQuery) -> Result<Option<Option<Arc<
     Ok(Some(known()))
 }
 
-/// Whether a lock that was looked up is one of those that are asked for beside that.
-fn fits(asked: &ListQuery, lock: &Lock) -> bool {
-    asked.owner.as_ref().is_none_or(|owner| *owner == lock.owner)
+/// How many locks are asked for.
+fn limit_of(text: &str) -> Result<usize, Refused> {
+    text.parse().ok().filter(|&limit| limit > 0).ok_or_else(|| {
+        let detail = format!("'limit' is a number from 1 to {MOST_LOCKS}");
+        Refused::new(Kind::BadRequest, "bad-query", detail)
+    })
+}
+
+/// How many locks a page has.
+fn length(limit: Option<usize>) -> usize {
+    limit.unwrap_or(USUAL_LOCKS).min(MOST_LOCKS)
 }
 
 /// Locks that the caller may see, and what leads to the next ones.
@@ -258,7 +263,7 @@ async fn page(
     limit: Option<usize>,
 ) -> Result<(Vec<Arc<Lock>>, Option<String>), Refused> {
     asking.git.following.fresh().await?;
-    let most = limit.unwrap_or(USUAL_LOCKS).min(MOST_LOCKS);
+    let most = length(limit);
     let (mut locks, more) =
         asking.git.following.look(|index| index.page(&asking.repository, selection, most));
     let next = locks.last().filter(|_| more).map(|last| cursor(last));
@@ -365,7 +370,8 @@ pub(crate) async fn unlock(asking: Asking, id: &str, body: Body) -> Result<Respo
     let owner = asking.owner(asked.owner.as_deref())?;
     let is_own = lock.owner == owner;
     if !is_own && !asked.force {
-        let detail = format!("{}; it can be released by force, or stolen", lock.holder());
+        let holder = lock.holder(&owner);
+        let detail = format!("{holder}; it can be released by force, or stolen");
         return Err(Refused::new(Kind::Forbidden, "not-owner", detail).about(&lock));
     }
     if !is_own {
@@ -455,6 +461,16 @@ mod tests {
     use super::super::lock::tests::hold;
     use super::*;
     use crate::config::GitConfig;
+
+    #[test]
+    fn a_page_has_so_many_locks_as_are_asked_for_and_never_more_than_the_most() {
+        assert_eq!(length(None), USUAL_LOCKS);
+        assert_eq!(length(Some(limit_of("1").unwrap())), 1);
+        assert_eq!(length(Some(limit_of("20000").unwrap())), MOST_LOCKS);
+        for bad in ["", "0", "-1", "x", "1.5", "99999999999999999999"] {
+            assert_eq!(limit_of(bad).unwrap_err().problem.kind(), Kind::BadRequest, "{bad}");
+        }
+    }
 
     #[test]
     fn a_cursor_leads_back_to_its_lock_and_nothing_else_is_one() {

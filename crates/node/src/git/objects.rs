@@ -23,7 +23,7 @@ use crate::http::problem::Kind;
 use crate::node::StartError;
 
 /// So many objects are on their way at a time.
-const MOST_TRANSFERS: usize = 64;
+pub(super) const MOST_TRANSFERS: usize = 64;
 /// What was not finished is looked for so often.
 const TIDY: Duration = Duration::from_secs(3600);
 /// What nobody has written to for so long is not being written.

@@ -22,6 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_group::{AcquireDurable, DurableHold, HoldId, Refusal, Target, Unlock, Wait};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -43,6 +45,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const TRY: Duration = Duration::from_secs(2);
 /// After so long a lock is given back again that could not be.
 const AGAIN: Duration = Duration::from_millis(200);
+/// The codes of what a node says that serves nobody any more: to wait for it is of no use.
+const FOR_GOOD: [&str; 5] = ["stopped", "leaving", "expelled", "excluded", "no-registry"];
 /// So many locks of a set are taken or given back side by side: the registry writes them together.
 const SIDE_BY_SIDE: usize = 32;
 
@@ -105,9 +109,46 @@ impl Drop for Waiting {
     }
 }
 
+/// Locks on their way to somebody who may go: then they are given back.
+struct Handed {
+    git: Arc<Git>,
+    locks: Vec<Arc<Lock>>,
+}
+
+impl Handed {
+    /// They have come.
+    fn kept(mut self) -> Vec<Arc<Lock>> {
+        std::mem::take(&mut self.locks)
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let locks = std::mem::take(&mut self.locks);
+        // With a node that stops this ends, and the locks stay.
+        if !locks.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let git = Arc::clone(&self.git);
+            runtime.spawn(async move {
+                locks.iter().for_each(|lock| git.tell_unlocked(lock, &lock.owner));
+                git.end_all(locks).await;
+            });
+        }
+    }
+}
+
 /// Whether somebody has a lock that is wanted.
 fn is_taken(refused: &Refused) -> bool {
     matches!(refused.problem.kind(), Kind::Taken | Kind::Conflict)
+}
+
+/// Whether somebody who waits may get in a while what was refused.
+fn may_pass(refused: &Refused) -> bool {
+    match refused.problem.kind() {
+        Kind::Unavailable | Kind::TimedOut => !FOR_GOOD.contains(&refused.problem.code()),
+        _ => refused.locks.is_some(),
+    }
 }
 
 /// Does all of this, so much of it at a time, until something is refused. What has begun by then is finished.
@@ -238,6 +279,16 @@ impl Git {
         self.gateway.durable(Target::Id(begun)).await.map(|_| done)
     }
 
+    /// Whether it is certain that the set is over with which this lock was taken, and that the lock is not given back.
+    pub(super) async fn is_of_complete_set(&self, lock: &Lock) -> bool {
+        let Some(set) = &lock.set else { return true };
+        // It has begun before the lock was taken, and is not over before all locks are kept or given back.
+        let begun = HoldId::of(&lock.owner, &mark(set, &lock.owner, false).request);
+        let begun = self.gateway.durable(Target::Id(begun)).await;
+        matches!(begun, Err(Refusal::NoSuchHold(_)))
+            && self.gateway.durable(Target::Id(lock.id)).await.is_ok()
+    }
+
     /// Gives locks back, for as long as it takes.
     async fn end_all(self: &Arc<Self>, locks: Vec<Arc<Lock>>) {
         let end = |lock: Arc<Lock>| {
@@ -298,13 +349,13 @@ impl Git {
         loop {
             let mut changes = self.following.changes();
             changes.mark_unchanged();
-            let refused = match self.take_all_apart(wanted.clone()).await {
-                Err(refused) if refused.locks.is_some() && Instant::now() < deadline => refused,
+            let refused = match self.take_all_handed(wanted.clone()).await {
+                Err(refused) if may_pass(&refused) && Instant::now() < deadline => refused,
                 Ok(locks) => {
                     waiting.over();
-                    return Ok(locks);
+                    return Ok(locks.kept());
                 }
-                refused => return refused,
+                Err(refused) => return Err(refused),
             };
             let owner = wanted.first().map(|first| first.owner.as_str()).unwrap_or_default();
             let is_own = |lock: &Arc<Lock>| lock.owner == owner;
@@ -313,18 +364,20 @@ impl Git {
                 return Err(refused);
             }
             let tried = Instant::now();
+            let is_taken = is_taken(&refused);
             loop {
                 let next = deadline.min(tried + TRY);
                 let changed = tokio::time::timeout_at(next, changes.changed()).await;
-                let all_free = self.in_the_way(&wanted).is_empty();
-                if changed.is_err() || all_free {
+                // While the group cannot say who has what, nothing is known of what is free.
+                let all_free = is_taken && self.in_the_way(&wanted).is_empty();
+                if changed.is_err() || all_free || Instant::now() >= next {
                     break;
                 }
             }
         }
     }
 
-    /// Takes locks in a task of its own: whoever waits for it may go, and then it is finished all the same.
+    /// Takes locks in a task of its own: whoever asks for them may go, and then it is finished all the same.
     pub(crate) async fn take_all_apart(
         self: &Arc<Self>,
         wanted: Vec<Wanted>,
@@ -337,6 +390,22 @@ impl Git {
         });
         // It does not panic, and is aborted only with the whole node.
         taking.await.unwrap_or_else(|_| Err(Refusal::Stopped.into()))
+    }
+
+    /// The same for somebody who waits: if it goes before it has the locks, they are given back.
+    async fn take_all_handed(self: &Arc<Self>, wanted: Vec<Wanted>) -> Result<Handed, Refused> {
+        let (hand, handed) = oneshot::channel();
+        let git = Arc::clone(self);
+        tokio::spawn(async move {
+            let taken = git.take_all(wanted).await.map(|locks| {
+                locks.iter().for_each(|lock| git.tell_locked(lock));
+                Handed { git, locks }
+            });
+            // If nobody waits any more, that is the end of it.
+            drop(hand.send(taken));
+        });
+        // It does not panic, and is aborted only with the whole node.
+        handed.await.unwrap_or_else(|_| Err(Refusal::Stopped.into()))
     }
 
     /// Gives back what is left of sets whose nodes are gone, until the node stops.
@@ -403,5 +472,101 @@ impl Git {
             self.end(begun.id, &begun.owner).await;
         }
         self.give_back(tidying.id).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::LockPath;
+    use super::super::repository::Repository;
+    use super::*;
+    use crate::changes::{Item, Subscription};
+    use crate::config::{Fold, GitConfig};
+    use crate::limits::alone;
+    use crate::node::Node;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// What is served for Git at a node alone, and what happens to the locks of a repository.
+    async fn git() -> (Node, Arc<Git>, Subscription) {
+        let node = alone().await;
+        node.ready().await.unwrap();
+        let git = Arc::new(Git::open(&GitConfig::default(), node.gateway(), false).unwrap());
+        git.start();
+        let changes = node.gateway().git_changes("git/art/game/".to_string(), None);
+        (node, git, changes)
+    }
+
+    fn wanted(owner: &str, path: &str) -> Wanted {
+        let repository = Repository::new("art", "game").unwrap();
+        let path = LockPath::new(&repository, path, Fold::default()).unwrap();
+        Wanted { repository, path, owner: owner.to_string(), note: String::new(), set: None }
+    }
+
+    /// What happens next: the kind, and the path.
+    async fn next(changes: &mut Subscription) -> (String, String) {
+        loop {
+            let item = tokio::time::timeout(LIMIT, changes.next()).await.expect("it comes soon");
+            let Item::Change(change) = item.unwrap() else { continue };
+            let said: serde_json::Value = serde_json::from_str(&change.label).unwrap();
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_string();
+            return (text(&said["kind"]), text(&said["lock"]["path"]));
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_goes_while_several_locks_are_taken_for_it_keeps_none_of_them() {
+        let (_node, git, mut changes) = git().await;
+        let mut taking =
+            Box::pin(git.take_all_handed(vec![wanted("ann", "x"), wanted("ann", "y")]));
+        let has_begun = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(taking.as_mut().poll(context).is_pending())
+        });
+        assert!(has_begun.await);
+        drop(taking);
+        for kind in ["locked", "unlocked"] {
+            let mut paths = Vec::new();
+            for _ in 0..2 {
+                let (its, path) = next(&mut changes).await;
+                assert_eq!(its, kind, "{path}");
+                paths.push(path);
+            }
+            paths.sort();
+            assert_eq!(paths, ["x", "y"]);
+        }
+        let one = wanted("bob", "x");
+        let taking = async { while git.take(&one).await.is_err() {} };
+        tokio::time::timeout(LIMIT, taking).await.expect("it is given back soon");
+        git.stop();
+    }
+
+    #[tokio::test]
+    async fn a_set_that_is_complete_is_forgotten() {
+        let (_node, git, _) = git().await;
+        let all = vec![wanted("ann", "x"), wanted("ann", "y")];
+        let locks = git.take_all_apart(all).await.unwrap();
+        let set = locks[0].set.clone().unwrap();
+        let forgotten = async { while !git.is_of_complete_set(&locks[0]).await {} };
+        tokio::time::timeout(LIMIT, forgotten).await.expect("it is complete soon");
+        // As long as it is said to have begun, nobody knows whether the locks stay.
+        let begun = git.acquire(mark(&set, "ann", false)).await.unwrap();
+        assert!(!git.is_of_complete_set(&locks[0]).await);
+        git.end(begun.id, "ann").await;
+        assert!(git.is_of_complete_set(&locks[0]).await);
+        git.end(locks[0].id, "ann").await;
+        assert!(!git.is_of_complete_set(&locks[0]).await, "it was given back");
+        git.stop();
+    }
+
+    #[test]
+    fn whoever_waits_waits_on_while_the_group_cannot_say_and_not_at_a_node_that_is_gone() {
+        let passes = |refusal: Refusal| may_pass(&Refused::from(refusal));
+        assert!(passes(Refusal::Unsure) && passes(Refusal::TimedOut) && passes(Refusal::Lapsed));
+        assert!(passes(Refusal::Registry("it is away".to_string())));
+        for lasting in [Refusal::Stopped, Refusal::Leaving, Refusal::NoRegistry] {
+            assert!(!passes(lasting));
+        }
+        assert!(!passes(Refusal::DurableSize) && !passes(Refusal::Taken));
+        assert!(may_pass(&Refused::from(Refusal::Taken).with_locks(Vec::new())));
     }
 }

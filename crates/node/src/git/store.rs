@@ -122,6 +122,31 @@ impl Store {
         }
     }
 
+    /// How much is here of an object of so many bytes. If all of it has come in parts, but the node was killed
+    /// before it was an object, it becomes one here: whoever is told that all has come sends nothing more.
+    pub(crate) fn progress(
+        self: &Arc<Self>,
+        repository: &Repository,
+        oid: &Oid,
+        size: u64,
+    ) -> Result<u64, StoreError> {
+        if let Some(known) = self.size(repository, oid)? {
+            return Ok(known);
+        }
+        let offset = self.offset(repository, oid)?;
+        if offset != size {
+            return Ok(offset);
+        }
+        match self.resume(repository, oid, offset, size).and_then(Incoming::finish) {
+            Ok(()) => Ok(size),
+            // What has come is something else, and is gone now; or somebody has just finished it.
+            Err(StoreError::Digest(_) | StoreError::Offset(_)) => {
+                Ok(self.size(repository, oid)?.unwrap_or_default())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Begins to take an object as a whole, of at most so many bytes. What was not finished leaves nothing
     /// behind.
     pub(crate) fn begin(
@@ -168,6 +193,9 @@ impl Store {
             let (digest, length) = digest_of(&mut file)?;
             if length != offset {
                 return Err(StoreError::Offset(length));
+            }
+            if length > size {
+                return Err(StoreError::Size);
             }
             file.seek(SeekFrom::End(0))?;
             Ok((file, digest, length))
@@ -229,7 +257,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        if bytes.len() as u64 > self.most - self.length {
+        if bytes.len() as u64 > self.most.saturating_sub(self.length) {
             return Err(StoreError::Size);
         }
         self.file.write_all(bytes)?;
@@ -284,8 +312,24 @@ impl Drop for Incoming {
     }
 }
 
+/// Makes a directory, and those above it, if they are not there. What is made is on the disk then: an object in it is
+/// not lost with its directory.
 fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = match folder.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        // It is relative: above it is the directory where the node runs.
+        _ => Path::new("."),
+    };
+    make(above)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        // Somebody else has made it at this moment.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        made => made,
+    }?;
+    File::open(above)?.sync_all()
 }
 
 /// The digest of what is in a file, and how much it is.
@@ -389,6 +433,63 @@ mod tests {
         incoming.write(b"y").unwrap();
         assert!(matches!(incoming.finish(), Err(StoreError::Digest(_))));
         assert_eq!(second.offset(&game, &oid(b"x")).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_has_come_as_a_whole_becomes_an_object_when_somebody_asks_how_much_has_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, game) = store(folder.path());
+        let sent = |name: &Oid, bytes: &[u8], size| {
+            let mut incoming = store.resume(&game, name, 0, size).unwrap();
+            incoming.write(bytes).unwrap();
+            incoming.pause().unwrap();
+        };
+        // The node was killed between the last byte and the end.
+        let name = oid(b"content");
+        sent(&name, b"content", 7);
+        assert_eq!(store.size(&game, &name).unwrap(), None);
+        assert_eq!(store.progress(&game, &name, 8).unwrap(), 7, "one byte is missing");
+        assert_eq!(store.progress(&game, &name, 7).unwrap(), 7);
+        assert_eq!(store.size(&game, &name).unwrap(), Some(7));
+        assert_eq!(store.progress(&game, &name, 7).unwrap(), 7);
+        // What is something else is sent anew.
+        let name = oid(b"x");
+        sent(&name, b"y", 1);
+        assert_eq!(store.progress(&game, &name, 1).unwrap(), 0);
+        assert_eq!(store.progress(&game, &oid(b""), 0).unwrap(), 0);
+        assert_eq!(store.size(&game, &oid(b"")).unwrap(), Some(0));
+    }
+
+    #[test]
+    fn more_than_the_object_has_is_refused_also_when_it_has_come_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, game) = store(folder.path());
+        let name = oid(b"content");
+        let mut incoming = store.resume(&game, &name, 0, 7).unwrap();
+        incoming.write(b"cont").unwrap();
+        incoming.pause().unwrap();
+        assert!(matches!(store.resume(&game, &name, 4, 3), Err(StoreError::Size)));
+        // Nobody is kept out by that.
+        let mut incoming = store.resume(&game, &name, 4, 7).unwrap();
+        incoming.write(b"ent").unwrap();
+        incoming.finish().unwrap();
+    }
+
+    #[test]
+    fn what_nobody_has_continued_for_a_week_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, game) = store(folder.path());
+        let ages = [(oid(b"old"), GIVEN_UP), (oid(b"new"), GIVEN_UP - Duration::from_secs(3600))];
+        for (name, age) in &ages {
+            let mut incoming = store.resume(&game, name, 0, 3).unwrap();
+            incoming.write(b"x").unwrap();
+            incoming.pause().unwrap();
+            let part = OpenOptions::new().write(true).open(store.part(&game, name)).unwrap();
+            part.set_modified(SystemTime::now() - *age).unwrap();
+        }
+        store.tidy(Duration::from_secs(3600));
+        assert_eq!(store.offset(&game, &ages[0].0).unwrap(), 0);
+        assert_eq!(store.offset(&game, &ages[1].0).unwrap(), 1);
     }
 
     #[test]

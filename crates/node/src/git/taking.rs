@@ -108,7 +108,7 @@ impl Git {
     pub(super) async fn acquire(&self, asked: AcquireDurable) -> Result<DurableHold, Refusal> {
         let mut tries = 1;
         loop {
-            match self.gateway.acquire_durable(asked.clone(), &asked.owner).await {
+            match self.gateway.acquire_for_git(asked.clone(), &asked.owner).await {
                 Err(Refusal::Unsure) if tries < TRIES => tries += 1,
                 answer => return answer,
             }

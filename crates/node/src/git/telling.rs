@@ -10,7 +10,7 @@ use super::taking::Wanted;
 use crate::audit::Record;
 use crate::calendar::rfc3339;
 use crate::changes::unix_millis;
-use crate::engine::Released;
+use crate::engine::{ByOthers, Done};
 
 /// What happened to a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,19 @@ impl Git {
         self.tell(Kind::Locked, lock, None, &lock.owner);
     }
 
-    /// Tells of locks that are released by other means, until the node stops.
-    pub(crate) async fn tell_releases(self: Arc<Self>) {
-        let mut releases = self.gateway.releases();
-        while let Some(Released { hold, by }) = releases.recv().await {
-            for lock in self.following.locks_of(&hold) {
-                let by = by.as_deref().unwrap_or(&lock.owner);
-                // Of force the audit log knows already.
-                self.tell(Kind::Unlocked, &Arc::new(lock.clone()), None, by);
+    /// Tells of locks that are taken and released by other means, until the node stops.
+    pub(crate) async fn tell_of_others(self: Arc<Self>) {
+        let mut done_by_others = self.gateway.by_others();
+        while let Some(ByOthers { hold, done }) = done_by_others.recv().await {
+            for lock in self.following.locks_of(&hold).into_iter().map(Arc::new) {
+                // Of all of these the audit log knows already.
+                match &done {
+                    Done::Taken => self.tell(Kind::Locked, &lock, None, &lock.owner),
+                    Done::Released(by) => {
+                        let by = by.as_deref().unwrap_or(&lock.owner);
+                        self.tell(Kind::Unlocked, &lock, None, by);
+                    }
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -51,8 +51,15 @@ fn size(asking: &Asking) -> Result<Option<u64>, Refused> {
 }
 
 async fn turn(asking: &Asking) -> Result<OwnedSemaphorePermit, Refused> {
-    let transfers = Arc::clone(&asking.git.objects.transfers);
-    let turn = timeout(PATIENCE, transfers.acquire_owned()).await;
+    turn_of(&asking.git.objects.transfers, PATIENCE).await
+}
+
+/// A place among the transfers, if there is one within this time.
+async fn turn_of(
+    transfers: &Arc<Semaphore>,
+    patience: Duration,
+) -> Result<OwnedSemaphorePermit, Refused> {
+    let turn = timeout(patience, Arc::clone(transfers).acquire_owned()).await;
     turn.ok().and_then(Result::ok).ok_or_else(|| {
         Refused::new(
             Kind::Unavailable,
@@ -85,13 +92,7 @@ pub(crate) async fn offset(asking: Asking, oid: &str) -> Result<Response, Refuse
     asking.may_all(Role::Lock)?;
     let (oid, size) = (named(oid)?, whole_size(&asking)?);
     let repository = asking.repository.clone();
-    let offset = on_disk(move || {
-        let known = store.size(&repository, &oid)?;
-        Ok(match known {
-            Some(known) => known,
-            None => store.offset(&repository, &oid)?,
-        })
-    });
+    let offset = on_disk(move || store.progress(&repository, &oid, size));
     Ok(progress(StatusCode::OK, offset.await?, Some(size)))
 }
 
@@ -143,6 +144,25 @@ enum Piece {
     End,
 }
 
+/// What comes next of a body, if it comes within this time.
+async fn piece(body: &mut Body, patience: Duration) -> Result<Piece, Refused> {
+    loop {
+        let frame = timeout(patience, body.frame()).await.map_err(|_| {
+            let detail = format!("nothing has come for {patience:?}");
+            Refused::new(Kind::SlowBody, "slow-body", detail)
+        })?;
+        let Some(frame) = frame else { return Ok(Piece::End) };
+        let frame = frame.map_err(|error| {
+            let detail = format!("the body is cut off: {error}");
+            Refused::new(Kind::BadRequest, "bad-body", detail)
+        })?;
+        // Trailers say nothing that is needed.
+        if let Ok(data) = frame.into_data() {
+            return Ok(Piece::Bytes(data));
+        }
+    }
+}
+
 /// Lets a thread write what comes, and then says whether all of it came.
 async fn receive<T: Send + 'static>(
     mut body: Body,
@@ -160,32 +180,17 @@ async fn receive<T: Send + 'static>(
             }
         }
     });
-    let mut cut = None;
-    loop {
-        let frame = match timeout(PATIENCE, body.frame()).await {
-            Err(_) => {
-                let detail = format!("nothing has come for {PATIENCE:?}");
-                cut = Some(Refused::new(Kind::SlowBody, "slow-body", detail));
-                break;
-            }
-            Ok(Some(Err(error))) => {
-                let detail = format!("the body is cut off: {error}");
-                cut = Some(Refused::new(Kind::BadRequest, "bad-body", detail));
-                break;
-            }
-            Ok(Some(Ok(frame))) => frame,
-            Ok(None) => {
-                // Whoever writes may have given up: then it says why.
-                pieces.send(Piece::End).await.ok();
-                break;
-            }
+    let cut = loop {
+        let piece = match piece(&mut body, PATIENCE).await {
+            Ok(piece) => piece,
+            Err(refused) => break Some(refused),
         };
-        // Trailers say nothing that is needed.
-        let Ok(data) = frame.into_data() else { continue };
-        if pieces.send(Piece::Bytes(data)).await.is_err() {
-            break;
+        let is_end = matches!(piece, Piece::End);
+        // Whoever writes may have given up: then it says why.
+        if pieces.send(piece).await.is_err() || is_end {
+            break None;
         }
-    }
+    };
     drop(pieces);
     let failed = |error| Err(StoreError::Disk(std::io::Error::other(error)));
     let written = writing.await.unwrap_or_else(failed);
@@ -303,7 +308,46 @@ fn range(headers: &HeaderMap, size: u64) -> Wanted {
 
 #[cfg(test)]
 mod tests {
+    use super::super::objects::{MOST_TRANSFERS, Objects};
     use super::*;
+    use crate::config::GitConfig;
+
+    #[tokio::test]
+    async fn only_so_many_objects_are_on_their_way_at_a_time() {
+        let objects = Objects::open(&GitConfig::default(), false).unwrap();
+        let turn = || turn_of(&objects.transfers, Duration::from_millis(1));
+        let mut turns = Vec::new();
+        for _ in 0..MOST_TRANSFERS {
+            turns.push(turn().await.unwrap());
+        }
+        let busy = turn().await.unwrap_err();
+        assert_eq!((busy.problem.kind(), busy.problem.code()), (Kind::Unavailable, "busy"));
+        turns.pop();
+        assert!(turn().await.is_ok());
+    }
+
+    /// A body that says this, and then nothing more, without an end.
+    fn stalled(bytes: &'static [u8]) -> Body {
+        let pieces = |bytes: Option<&'static [u8]>| async move {
+            match bytes {
+                Some(bytes) => Some((None, Bytes::from_static(bytes))),
+                None => std::future::pending().await,
+            }
+        };
+        Body::new(Pieces::new(Some(bytes), pieces))
+    }
+
+    #[tokio::test]
+    async fn a_body_of_which_nothing_comes_is_given_up() {
+        let moment = Duration::from_millis(1);
+        let mut body = stalled(b"abc");
+        assert!(
+            matches!(piece(&mut body, PATIENCE).await, Ok(Piece::Bytes(bytes)) if bytes == "abc")
+        );
+        let refused = piece(&mut body, moment).await.err().unwrap();
+        assert_eq!(refused.problem.kind(), Kind::SlowBody);
+        assert!(matches!(piece(&mut Body::empty(), PATIENCE).await, Ok(Piece::End)));
+    }
 
     #[test]
     fn a_range_is_a_part_of_what_there_is() {

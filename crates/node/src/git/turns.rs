@@ -35,13 +35,16 @@ impl Git {
         }
     }
 
-    /// Takes one lock, if nobody has it. If somebody has it who has asked for several, that may be given back
+    /// Takes one lock, if nobody has it. If somebody has it who is taking several, that may be given back
     /// at once: so what comes of that is waited for.
     pub(crate) async fn take_one(&self, wanted: &Wanted) -> Result<Arc<Lock>, Refused> {
         match self.take(wanted).await {
             Err(Refused { lock: Some(lock), .. })
                 if lock.set.is_some() && lock.owner != wanted.owner =>
             {
+                if self.is_of_complete_set(&lock).await {
+                    return Err(Refused::taken(&lock, &wanted.owner));
+                }
                 let turn = self.turn(std::slice::from_ref(wanted)).await;
                 let taken = self.take(wanted).await;
                 drop(turn);

@@ -190,20 +190,18 @@ impl Webhook {
 
     /// Sends a message until it is taken, or given up.
     async fn deliver(&self, message: &Message) {
-        let mut pause = FIRST_PAUSE;
-        for tried in 1..=TRIES {
+        let mut pauses = pauses();
+        loop {
             let sent = timeout(ANSWER_TIME, self.send(message)).await;
             let failure = match sent.unwrap_or(Err(Failure::Slow)) {
                 Ok(()) => return,
                 Err(failure) => failure,
             };
-            let is_over = tried == TRIES || !failure.may_pass();
-            if is_over {
-                return tracing::warn!(url = %self.uri, %failure, tried, "a webhook was given up");
-            }
-            tracing::debug!(url = %self.uri, %failure, tried, "a webhook is tried again");
+            let Some(pause) = pauses.next().filter(|_| failure.may_pass()) else {
+                return tracing::warn!(url = %self.uri, %failure, "a webhook was given up");
+            };
+            tracing::debug!(url = %self.uri, %failure, "a webhook is tried again");
             sleep(pause).await;
-            pause = (2 * pause).min(LONGEST_PAUSE);
         }
     }
 
@@ -239,6 +237,12 @@ impl Webhook {
         // All of these are plain texts, and the address was read before.
         request.body(Full::new(message.body.clone())).unwrap_or_default()
     }
+}
+
+/// What passes between one time that a message is sent and the next.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let pause = |tried| (FIRST_PAUSE * 2_u32.pow(tried)).min(LONGEST_PAUSE);
+    (0..TRIES - 1).map(pause)
 }
 
 fn trusted(file: Option<&Path>) -> Result<Tls, String> {
@@ -286,6 +290,30 @@ mod tests {
         // printf '{}' | openssl dgst -sha256 -hmac 'a secret of some length'
         let signature = "sha256=1a5af9722519df5f1d71c653980c502c87e52bf18aecce877a02ae6cd576199d";
         assert_eq!(request.headers()["X-Hub-Signature-256"], signature);
+    }
+
+    #[test]
+    fn what_may_pass_is_sent_eight_times_and_a_refusal_is_final() {
+        let seconds: Vec<f64> = pauses().map(|it| it.as_secs_f64()).collect();
+        assert_eq!(seconds, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]);
+        let may_pass =
+            |status: u16| Failure::Status(StatusCode::from_u16(status).unwrap()).may_pass();
+        assert!([408, 429, 500, 503].into_iter().all(may_pass));
+        assert!(![301, 400, 401, 404, 410].into_iter().any(may_pass));
+        assert!(Failure::Slow.may_pass());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_never_answers_is_given_up_after_eight_times_of_ten_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let hook = hook(folder.path(), &url).unwrap();
+        let begun = tokio::time::Instant::now();
+        hook.deliver(&Message { id: "1".to_string(), body: "{}".into() }).await;
+        // Nothing else takes time here.
+        let pauses: Duration = pauses().sum();
+        assert_eq!(begun.elapsed().as_secs(), (TRIES * ANSWER_TIME + pauses).as_secs());
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(super) async fn acquire(
     match made {
         // A token may have been revoked while its holder waited.
         Ok(hold) if caller.may_all(Role::Lock, &names).is_err() => {
-            hand_back(&api, &hold).await?;
+            hand_back(&api, &caller, &hold).await?;
             Err(Denied::UnknownToken.into())
         }
         Ok(hold) => {
@@ -119,11 +119,11 @@ pub(super) async fn acquire(
 }
 
 /// Gives back what nobody is to have.
-async fn hand_back(api: &Api, hold: &Hold) -> Result<(), Problem> {
+async fn hand_back(api: &Api, caller: &Caller, hold: &Hold) -> Result<(), Problem> {
     let id = hold_id(&hold.id)?;
     if hold.durable {
-        // Nobody was told that it was granted, either.
-        api.gateway.unlock_for_git(Unlock { target: Target::Id(id), owner: None }).await?;
+        let unlock = Unlock { target: Target::Id(id), owner: None };
+        api.gateway.unlock(unlock, caller.name()).await?;
     } else {
         api.gateway.release(&Which::Id(id)).await?;
     }

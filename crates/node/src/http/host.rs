@@ -2,7 +2,8 @@
 //!
 //! A site can let its own name lead to this machine, and its pages can then read what a node says here to
 //! whoever has no token, as if it came from the site. So requests from this machine that bring no token
-//! have to call it by a name that no site can have.
+//! have to call it by a name that no site can have. Where everybody has to show who it is, a page has nothing to
+//! show, and a proxy on this machine may pass the name on by which it was called.
 
 use std::net::IpAddr;
 
@@ -14,13 +15,14 @@ use axum::http::uri::Authority;
 use super::problem::{Kind, Problem};
 use crate::access::Origin;
 
-/// Whether a request may come by the name that it gives.
-pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
+/// Whether a request may come by the name that it gives, to a node that wants everybody to show who it is or not.
+pub(super) fn check<B>(request: &Request<B>, wants_proof: bool) -> Result<(), Problem> {
     let host = named(request)?;
     let headers = request.headers();
     let is_local = request.extensions().get::<Origin>() == Some(&Origin::Loopback);
+    let is_believed = is_local && !wants_proof && !headers.contains_key(AUTHORIZATION);
     match host {
-        Some(host) if is_local && !headers.contains_key(AUTHORIZATION) && !is_own(&host) => {
+        Some(host) if is_believed && !is_own(&host) => {
             let detail = format!(
                 "without a token, a node on this machine is called as localhost or by its address, not '{host}'"
             );
@@ -67,6 +69,10 @@ mod tests {
     use super::*;
 
     fn checked(ip: &str, hosts: &[&str], token: bool) -> Result<(), Kind> {
+        checked_by(false, ip, hosts, token)
+    }
+
+    fn checked_by(wants_proof: bool, ip: &str, hosts: &[&str], token: bool) -> Result<(), Kind> {
         let mut request = Request::builder().uri("/v1/locks");
         for host in hosts {
             request = request.header(HOST, *host);
@@ -75,7 +81,7 @@ mod tests {
             request = request.header(AUTHORIZATION, "Bearer x");
         }
         let request = request.extension(Origin::of(ip.parse().unwrap())).body(()).unwrap();
-        check(&request).map_err(|problem| problem.kind())
+        check(&request, wants_proof).map_err(|problem| problem.kind())
     }
 
     #[test]
@@ -87,6 +93,15 @@ mod tests {
             assert_eq!(checked("127.0.0.1", &[site], false), Err(Kind::WrongHost), "{site}");
             assert_eq!(checked("::1", &[site], true), Ok(()), "who has a token is no stranger");
             assert_eq!(checked("10.0.0.1", &[site], false), Ok(()), "it has been admitted");
+        }
+    }
+
+    #[test]
+    fn where_everybody_shows_who_it_is_the_name_does_not_matter() {
+        for token in [false, true] {
+            assert_eq!(checked_by(true, "127.0.0.1", &["locks.example"], token), Ok(()));
+            let two = ["locks.example", "localhost"];
+            assert_eq!(checked_by(true, "127.0.0.1", &two, token), Err(Kind::BadRequest));
         }
     }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::locks::Holder;
 
 /// The media type of problem details.
-pub(super) const PROBLEM_JSON: &str = "application/problem+json";
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// Whoever finds the group unavailable may ask again after so many seconds.
 const RETRY_SECONDS: u16 = 1;
 
@@ -258,6 +258,10 @@ impl Problem {
 
     pub(crate) fn kind(&self) -> Kind {
         self.kind
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
     }
 
     pub(crate) fn detail(&self) -> &str {

@@ -73,6 +73,17 @@ async fn nobody_who_verifies_is_told_that_there_is_nothing() {
 }
 
 #[tokio::test]
+async fn whoever_has_mistyped_the_address_is_told_so_in_words_that_the_client_shows() {
+    let (_node, at) = alone().await;
+    let lfs = user(at, "ann").with("Accept: application/vnd.git-lfs+json");
+    let asked = json!({"path": "x"});
+    refused(&lfs.ask("POST", "/art/game/locks", asked.clone()).await, 404, "no-such-path");
+    refused(&lfs.ask("POST", "/v1/locks", asked.clone()).await, 405, "wrong-method");
+    // Whoever does not speak Git LFS is told as everywhere else.
+    user(at, "ann").ask("POST", "/art/game/locks", asked).await.refused(404, "no-such-path");
+}
+
+#[tokio::test]
 async fn whoever_does_not_say_who_it_is_is_asked_and_an_empty_password_is_none() {
     let (_node, at) = alone().await;
     let as_is = |authorization: &str| User {
@@ -150,6 +161,38 @@ async fn huge_bodies_are_refused_and_large_lists_of_paths_are_not() {
     }
 }
 
+#[tokio::test]
+async fn whoever_loses_its_token_while_it_waits_gets_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let ann = ("ann", "lock", "a-token");
+    let others = [("bob", "lock", "b-token"), ("cay", "lock", "c-token")];
+    let file = tokens(folder.path(), &[ann, others[0], others[1]]);
+    let (node, at) = start(|config| config.security.tokens = Some(file)).await;
+    let with =
+        |token: &str| User { at, authorization: format!("Bearer {token}"), headers: String::new() };
+    let lock = with("a-token").locks("x").await;
+    let bob = with("b-token").with("Catraca-Wait: 1h");
+    let cay = with("c-token").with("Catraca-Wait: 1h");
+    let mut one = Client::open(at).await;
+    let asked = json!({"path": "x"}).to_string();
+    one.send(bob.request("POST", &format!("{BASE}/locks"), Some(asked.as_bytes()))).await;
+    one.head().await;
+    let mut several = Client::open(at).await;
+    let asked = json!({"paths": ["x", "y"]}).to_string();
+    several.send(cay.request("POST", &format!("{BASE}/locks/batch"), Some(asked.as_bytes()))).await;
+    several.head().await;
+    tokens(folder.path(), &[ann]);
+    node.reload().unwrap();
+    with("a-token").unlock(&lock, false).await.with(200);
+    for mut waiting in [one, several] {
+        let rest = waiting.until("0\r\n\r\n").await;
+        let body = &rest[rest.find('{').unwrap()..=rest.rfind('}').unwrap()];
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["status"], &body["code"]), (&401.into(), &"unknown-token".into()));
+    }
+    assert_eq!(with("a-token").list("").await, json!({"locks": []}));
+}
+
 /// A file of tokens, as the command makes it.
 fn tokens(folder: &std::path::Path, entries: &[(&str, &str, &str)]) -> std::path::PathBuf {
     let path = folder.join("tokens.toml");
@@ -192,6 +235,10 @@ async fn with_tokens_the_owner_is_whom_the_token_is_for_and_roles_count() {
     let own = |body: &Value| body["ours"].as_array().unwrap().len();
     assert_eq!(own(&basic.verify().await), 1);
     refused(&with("other").lock("y").await, 401, "unknown-token");
+    // A proxy on this machine passes the name on by which it was called: the client is asked who it is.
+    let mut proxied = Client::open(at).await;
+    proxied.send(format!("GET {BASE}/locks HTTP/1.1\r\nHost: locks.example\r\n\r\n")).await;
+    refused(&proxied.answer().await.unwrap(), 401, "no-token");
     refused(&eve.lock("y").await, 403, "wrong-role");
     assert_eq!(eve.list("").await, json!({"locks": [lock]}));
     refused(&eve.steal(&lock, "").await, 403, "wrong-role");

@@ -57,7 +57,15 @@ async fn a_lock_is_found_by_path_id_folder_owner_and_age() {
     assert_eq!(paths(&all["locks"]), ["-dash \"ü\"", "a.txt", "a/1", "a/b/2"]);
     let one = |locks: Value| assert_eq!(locks, json!({"locks": [first]}));
     one(bob.list("?path=a%2F1&refspec=refs%2Fheads%2Fmain").await);
-    one(bob.list(&format!("?id={}", first["id"].as_str().unwrap())).await);
+    let id = format!("?id={}", first["id"].as_str().unwrap());
+    one(bob.list(&id).await);
+    // What else is asked for counts too.
+    one(bob.list(&format!("{id}&owner=ann&under=a&before=2999-01-01T00:00:00Z")).await);
+    for other in ["owner=bob", "under=b", "before=2020-01-01T00:00:00Z", "stolen=true"] {
+        let none = json!({"locks": []});
+        assert_eq!(bob.list(&format!("{id}&{other}")).await, none, "{other}");
+        assert_eq!(bob.list(&format!("?path=a%2F1&{other}")).await, none, "{other}");
+    }
     assert_eq!(bob.list("?path=a").await, json!({"locks": []}));
     assert_eq!(bob.list("?id=what").await, json!({"locks": []}));
     assert_eq!(paths(&bob.list("?under=a").await["locks"]), ["a/1", "a/b/2"]);
@@ -100,7 +108,15 @@ async fn a_lock_is_stolen_in_one_step_and_its_owner_has_it_no_more() {
     for at in &at {
         assert_eq!(user(*at, "ann").list("").await, json!({"locks": [lock]}));
     }
-    refused(&ann.unlock(&before, false).await, 403, "not-owner");
+    // The stock client shows what it is told here, and tells of thefts in no other way.
+    let told = "'bob' has stolen it from you";
+    for answer in [ann.lock("x").await, ann.unlock(&before, false).await] {
+        let code = if answer.status == 409 { "taken" } else { "not-owner" };
+        let body = refused(&answer, answer.status, code);
+        assert!(body["message"].as_str().unwrap().contains(told), "{body}");
+    }
+    let other = refused(&cay.unlock(&before, false).await, 403, "not-owner");
+    assert!(!other["message"].as_str().unwrap().contains("stolen it"), "{other}");
     refused(&bob.steal(lock, "").await, 409, "own-lock");
     cay.unlock(lock, true).await.with(200);
     refused(&ann.steal(lock, "").await, 404, "no-such-lock");

@@ -101,6 +101,32 @@ async fn whoever_watches_at_another_node_is_told_what_happened_and_by_whom() {
 }
 
 #[tokio::test]
+async fn what_is_taken_by_other_means_is_told_too() {
+    let (_node, at) = crate::alone().await;
+    let mut watcher = Watcher::open(at, "").await;
+    let ann = user(at, "ann");
+    let asked = |name: &str| serde_json::json!({"names": [name], "durable": true, "owner": "robot", "note": "hm"});
+    ann.ask("POST", "/v1/acquire", asked("git/art/other/x")).await.with(201);
+    let hold = ann.ask("POST", "/v1/acquire", asked("git/art/game/x")).await.with(201).json();
+    let data = watcher.lock().await;
+    assert_eq!(
+        (&data["kind"], &data["lock"]["path"], &data["by"]["name"]),
+        (&"locked".into(), &"x".into(), &"robot".into())
+    );
+    assert_eq!((&data["lock"]["id"], &data["lock"]["note"]), (&hold["id"], &"hm".into()));
+    let path = format!("/v1/holds/{}?owner=robot", hold["id"].as_str().unwrap());
+    ann.ask("DELETE", &path, None).await.with(204);
+    assert_eq!(watcher.lock().await["kind"], "unlocked");
+    // A lock of the interface for Git itself is told once.
+    ann.locks("y").await;
+    ann.locks("z").await;
+    for path in ["y", "z"] {
+        let data = watcher.lock().await;
+        assert_eq!((&data["kind"], &data["lock"]["path"]), (&"locked".into(), &path.into()));
+    }
+}
+
+#[tokio::test]
 async fn those_who_watch_all_locks_are_not_told_in_the_words_of_git() {
     let (_node, at) = crate::alone().await;
     let mut client = Client::open(at).await;

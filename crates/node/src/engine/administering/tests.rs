@@ -87,7 +87,7 @@ async fn a_durable_hold_is_released_by_force_at_any_member() {
         note: String::new(),
         request: "1".to_string(),
     };
-    nodes[0].engine.acquire_durably(asked, "").await.unwrap();
+    nodes[0].engine.acquire_durably(asked, "", false).await.unwrap();
     let forced = force(&nodes[1], "x").await.unwrap();
     assert_eq!((forced[0].is_durable, &*forced[0].label), (true, "ben"));
     drop(nodes[1].lock("x").within(LIMIT).await.unwrap());
