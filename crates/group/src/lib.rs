@@ -85,7 +85,7 @@ pub use session::{
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, NodeState, PastView, Readiness,
-    RegistryStatus, Status,
+    RegistryStatus, Status, Tally,
 };
 pub use survey::{LongQueue, MOST_OLD, OldHold, Survey};
 pub use time::Time;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, Operation, Page, Picture, Query,
-    Refusal, Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which,
-    Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, NodeState, Operation, Page, Picture,
+    Query, Refusal, Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait,
+    Which, Who,
 };
 use catraca_registry::Registry;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -251,6 +251,11 @@ impl Gateway {
     /// Looks at the node once a second, for whoever wants to know, until `stop` says so.
     pub(crate) fn observe(&self, stop: watch::Receiver<bool>) -> Arc<Observed> {
         Observed::start(Arc::clone(&self.engine), stop)
+    }
+
+    /// How the node stands in its group. Takes no look at its locks.
+    pub(crate) fn node_state(&self) -> NodeState {
+        self.engine.node_state()
     }
 
     /// How the node is doing.
