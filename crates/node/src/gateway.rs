@@ -165,6 +165,12 @@ impl Gateway {
         made.await
     }
 
+    /// No page is made as long as what this returns is kept.
+    #[cfg(test)]
+    pub(crate) fn hold_pages(&self) -> tokio::sync::OwnedSemaphorePermit {
+        Arc::clone(&self.listing).try_acquire_owned().expect("nobody makes one")
+    }
+
     /// What all members know of the locks called `name`.
     pub(crate) async fn picture(&self, name: &str) -> Result<Picture, Refusal> {
         self.engine.picture(name).await

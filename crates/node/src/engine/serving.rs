@@ -156,6 +156,9 @@ impl Engine {
                 self.readiness.notify_waiters();
             }
             Output::Notice(owner, notice) => {
+                if let Notice::Over(_) = &notice {
+                    hold(&self.opened).remove(owner);
+                }
                 if let Notice::Refused { why, .. } = &notice {
                     self.metrics.reject(why.code());
                 }

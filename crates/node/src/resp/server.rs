@@ -126,7 +126,7 @@ impl Server {
         origin: Origin,
         place: quota::Place,
     ) -> io::Result<()> {
-        let client = Client::new(&self.shared, origin, from.ip().to_string());
+        let client = Client::new(&self.shared, origin, from.ip(), place.machine());
         let mut connection = Connection {
             client,
             quota: &self.quota,
