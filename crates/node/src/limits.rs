@@ -27,6 +27,7 @@ use crate::native::{IDLE_TIME, MOST_LISTS, MOST_UNDER_WAY, MOST_UNREAD, Server};
 use crate::transport::{HANDSHAKE_TIME, Introduction, MemberAnswer};
 use crate::{Config, Memory, Node, wire};
 
+mod table;
 #[path = "../tests/support/valve.rs"]
 pub(crate) mod valve;
 
