@@ -228,6 +228,7 @@ async fn no_list_is_made_for_who_has_not_read_the_last() {
 #[tokio::test]
 async fn whoever_waits_for_lists_can_renew_its_session_meanwhile() {
     let node = alone().await;
+    node.ready().await.unwrap();
     let (mut reader, mut writer) = tokio::io::split(pipe(&node));
     let nobody_lists = node.gateway().hold_pages();
     say(&mut writer, &ClientMessage::Open { who: Who::default(), ttl: None }).await;

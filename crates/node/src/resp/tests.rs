@@ -135,7 +135,8 @@ async fn behind_a_command_that_waits_not_much_is_heard_and_it_counts() {
     timeout(LIMIT, client.read_exact(&mut heard)).await.unwrap().unwrap();
     assert_eq!(&heard, b"*", "it has the lock");
 
-    let held = node.lock("y").await.unwrap();
+    drop(client);
+    let (held, quota) = (node.lock("y").await.unwrap(), Arc::new(Quota::default()));
     let mut others = quota.unfinished();
     let mut client = pipe_within(&node, 1 << 10, Arc::clone(&quota));
     client.write_all(b"CATRACA.LOCK y\r\n").await.unwrap();
