@@ -80,12 +80,13 @@ pub use request::{Acquire, Hold, MOST_NAMES, Origin, RequestId};
 pub use returning::Returning;
 pub use service::{Behalf, Health, Host, MOST_FORCED, Notice, Output, Service, USUAL_IDLE_NAMES};
 pub use session::{
-    MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over, SessionId, TTL_RANGE, Who,
+    BYTES_OF_A_NAME, MOST_NAME_BYTES, MOST_REQUESTS, MOST_REQUESTS_IN_ALL, MOST_SESSIONS, Over,
+    SessionId, TTL_RANGE, Who,
 };
 pub use shard::{Ask, Asked, Counts, Held, HeldLock, Key, Progress, Shard};
 pub use status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, NodeState, PastView, Readiness,
-    RegistryStatus, Status,
+    RegistryStatus, Status, Tally,
 };
 pub use survey::{LongQueue, MOST_OLD, OldHold, Survey};
 pub use time::Time;

@@ -77,8 +77,8 @@ pub enum Refusal {
     /// A token that is too long.
     #[error("a token of {0} bytes is too long; {LONGEST_TOKEN} are the most")]
     LongToken(usize),
-    /// The session has as many requests as it may have.
-    #[error("this session has too many requests at a time; release some")]
+    /// The session, or whoever asks without one, has as many requests as it may have.
+    #[error("this client has too many requests at a time; release some, or wait")]
     TooManyRequests,
     /// Somebody else holds it.
     #[error("somebody else holds the lock")]

@@ -18,6 +18,7 @@ use crate::durable::HoldId;
 use crate::lock::{Owner, Set};
 use crate::name::LockName;
 use crate::refusal::Refusal;
+use crate::session::BYTES_OF_A_NAME;
 use crate::shard::Key;
 use crate::time::Time;
 use crate::view::{MOST_PERMITS, View};
@@ -135,6 +136,11 @@ impl Request {
         let refuses = matches!(wait, Wait::No(_));
         let (state, question, has_timer) = (State::Queued, None, false);
         Ok(Request { origin, names, permits, refuses, parts, state, question, has_timer })
+    }
+
+    /// How much its names count among those of all requests.
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.names.iter().map(|name| name.len() + BYTES_OF_A_NAME).sum()
     }
 
     /// The next part that is to be asked for.

@@ -253,6 +253,8 @@ pub struct Service {
     sessions: BTreeMap<Owner, Session>,
     last_session: u64,
     requests: BTreeMap<RequestId, Request>,
+    /// How much the names of all requests count.
+    name_bytes: usize,
     last_request: u64,
     questions: BTreeMap<u64, Asking>,
     last_question: u64,
@@ -281,6 +283,7 @@ impl Service {
             sessions: BTreeMap::new(),
             last_session: 0,
             requests: BTreeMap::new(),
+            name_bytes: 0,
             last_request: 0,
             questions: BTreeMap::new(),
             last_question: 0,

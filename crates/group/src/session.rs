@@ -22,6 +22,11 @@ pub const MOST_SESSIONS: usize = 100_000;
 pub const MOST_REQUESTS: usize = 10_000;
 /// All sessions of a member together have at most so many.
 pub const MOST_REQUESTS_IN_ALL: usize = 200_000;
+/// The names of all requests of a member together have at most so many bytes, where each name counts for
+/// [`BYTES_OF_A_NAME`] more than it is long. Requests for one lock each always fit.
+pub const MOST_NAME_BYTES: usize = 64 << 20;
+/// What is kept with each name of a request.
+pub const BYTES_OF_A_NAME: usize = 64;
 /// What a client says of itself is cut to so many characters.
 const LONGEST_LABEL: usize = 255;
 
@@ -154,6 +159,12 @@ mod tests {
     use alloc::format;
 
     use super::*;
+
+    #[test]
+    fn the_names_of_as_many_requests_as_there_may_be_fit_if_each_has_one() {
+        let one = crate::name::LONGEST_NAME + BYTES_OF_A_NAME;
+        assert!(MOST_REQUESTS_IN_ALL * one <= MOST_NAME_BYTES);
+    }
 
     #[test]
     fn a_session_is_known_by_all_of_its_id_and_prints_no_secret() {

@@ -112,6 +112,16 @@ pub struct Counts {
     pub arrived: u64,
 }
 
+impl Counts {
+    /// Adds what another shard has counted.
+    pub fn add(&mut self, more: Counts) {
+        self.grants += more.grants;
+        self.handovers += more.handovers;
+        self.messages += more.messages;
+        self.arrived += more.arrived;
+    }
+}
+
 /// A part of the locks of one member.
 #[derive(Clone)]
 pub struct Shard {

@@ -1,9 +1,12 @@
 //! How a member is doing, for operators.
 
-use alloc::string::String;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+
+use crate::shard::{Counts, Shard};
 
 /// How a node is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,4 +183,28 @@ pub struct NamespaceStatus {
     pub algorithm: String,
     /// Messages sent by this node, by kind.
     pub messages: Vec<(String, u64)>,
+}
+
+/// What the shards of a member show together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many locks there are, how many are held here, and how many clients wait.
+    pub(crate) sizes: [u64; 3],
+    pub(crate) counts: Counts,
+    /// The messages sent so far by kind, of each namespace and algorithm.
+    pub(crate) messages: BTreeMap<(usize, String), BTreeMap<&'static str, u64>>,
+}
+
+impl Tally {
+    /// Adds what a shard shows, which takes a look at each of its locks.
+    pub fn add(&mut self, shard: &Shard) {
+        self.sizes.iter_mut().zip(shard.sizes()).for_each(|(sum, more)| *sum += more);
+        self.counts.add(shard.counts());
+        for ((namespace, algorithm), messages) in shard.messages() {
+            let sum = self.messages.entry((namespace, algorithm.to_string())).or_default();
+            for (kind, count) in messages {
+                *sum.entry(kind).or_default() += count;
+            }
+        }
+    }
 }

@@ -22,6 +22,9 @@ use crate::tls::Tls;
 pub(crate) const TLS_TIME: Duration = Duration::from_secs(5);
 /// So many TLS handshakes are under way at a time. If there are more, the oldest one is given up.
 pub(crate) const MOST_HANDSHAKES: usize = 512;
+/// So many callers of the native port have yet to say who they are. If there are more, the oldest one is hung up on:
+/// whoever is honest says it at once.
+pub(crate) const MOST_HELLOS: usize = 4096;
 /// What every connection over TLS begins with.
 const TLS_RECORD: u8 = 0x16;
 
@@ -31,6 +34,7 @@ pub(crate) struct Acceptor {
     pub(crate) access: Arc<Access>,
     pub(crate) tls: Option<Arc<Tls>>,
     under_way: Arc<UnderWay>,
+    hellos: Arc<UnderWay>,
 }
 
 /// Why a connection cannot be used.
@@ -49,7 +53,17 @@ pub(crate) enum AcceptError {
 
 impl Acceptor {
     pub(crate) fn new(access: Arc<Access>, tls: Option<Arc<Tls>>) -> Self {
-        Acceptor { access, tls, under_way: Arc::default() }
+        let under_way = Arc::new(UnderWay::of(MOST_HANDSHAKES));
+        Acceptor { access, tls, under_way, hellos: Arc::new(UnderWay::of(MOST_HELLOS)) }
+    }
+
+    /// Waits until a caller has said who it is; nothing if others need its place before.
+    pub(crate) async fn introduced<T>(&self, saying: impl Future<Output = T>) -> Option<T> {
+        let (_place, gives_up) = self.hellos.enter();
+        tokio::select! {
+            said = saying => Some(said),
+            _ = gives_up => None,
+        }
     }
 
     /// Makes a connection over TCP ready, and says who has made it as far as that is known without a
@@ -89,8 +103,8 @@ impl Acceptor {
 }
 
 /// The handshakes that are under way, the oldest first.
-#[derive(Default)]
 struct UnderWay {
+    most: usize,
     all: Mutex<(u64, BTreeMap<u64, oneshot::Sender<()>>)>,
 }
 
@@ -101,11 +115,15 @@ struct Place {
 }
 
 impl UnderWay {
+    fn of(most: usize) -> Self {
+        UnderWay { most, all: Mutex::default() }
+    }
+
     /// One more. Also returns what ends when this one is to be given up.
     fn enter(self: &Arc<Self>) -> (Place, oneshot::Receiver<()>) {
         let (keep, gives_up) = oneshot::channel();
         let (last, all) = &mut *hold(&self.all);
-        if all.len() >= MOST_HANDSHAKES {
+        if all.len() >= self.most {
             // Whoever is honest is done in a moment.
             all.pop_first();
         }
@@ -118,5 +136,27 @@ impl UnderWay {
 impl Drop for Place {
     fn drop(&mut self) {
         hold(&self.among.all).1.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_too_many_handshakes_the_oldest_is_given_up_and_none_is_kept() {
+        let under_way = Arc::new(UnderWay::of(3));
+        let mut all: Vec<_> = (0..3).map(|_| under_way.enter()).collect();
+        all.push(under_way.enter());
+        let (oldest, gives_up) = all.remove(0);
+        assert!(gives_up.await.is_err(), "it is told");
+        // Its place is somebody else's already.
+        drop(oldest);
+        assert_eq!(hold(&under_way.all).1.len(), 3);
+        assert!(all.iter_mut().all(|(_, gives_up)| {
+            gives_up.try_recv().is_err_and(|why| why == oneshot::error::TryRecvError::Empty)
+        }));
+        drop(all);
+        assert!(hold(&under_way.all).1.is_empty());
     }
 }

@@ -6,10 +6,11 @@
 //!
 //! Mutexes are taken in this order: a link's receiving side, the service, a shard, the rest.
 
-mod administering;
+pub(crate) mod administering;
 mod askers;
 mod asking;
 mod links;
+pub(crate) mod opening;
 mod others;
 mod parts;
 mod programs;
@@ -37,6 +38,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use self::administering::Forced;
 use self::askers::Askers;
 use self::links::{Links, Seats};
+use self::opening::Opened;
 use self::others::Others;
 pub(crate) use self::others::{ByOthers, Done};
 use self::parts::Parts;
@@ -102,6 +104,8 @@ pub(crate) struct Engine {
     room: AtomicUsize,
     /// The requests of the program itself that the service knows.
     programs: Mutex<HashMap<RequestId, Program>>,
+    /// Which machine has opened which sessions.
+    opened: Mutex<Opened>,
     /// Where the notices of sessions go.
     outboxes: Mutex<HashMap<Owner, Arc<Outbox>>>,
     /// Who waits for pages, durable holds and timed holds.
@@ -193,6 +197,7 @@ impl Engine {
             valid_until: AtomicU64::new(0),
             room: AtomicUsize::new(limits.most_locks),
             programs: Mutex::default(),
+            opened: Mutex::default(),
             outboxes: Mutex::default(),
             askers: Askers::default(),
             others: Others::default(),

@@ -4,14 +4,15 @@
 //! that was granted meanwhile is released at once; a durable hold that was granted meanwhile stays, as it
 //! does when its client crashes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
-    AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, Operation, Page, Picture, Query,
-    Refusal, Renewal, Selection, Status, Target, TimedHold, Times, Transfer, Unlock, Wait, Which,
-    Who,
+    AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, MOST_REQUESTS, NodeState, Operation,
+    Page, Picture, Query, Refusal, Renewal, Selection, Status, Target, TimedHold, Times, Transfer,
+    Unlock, Wait, Which, Who,
 };
 use catraca_registry::Registry;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -51,16 +52,63 @@ pub(crate) struct Gateway {
     /// Pages are made one at a time. A page of a node with very many locks takes long, and many who ask
     /// for one at once would have the service to themselves.
     listing: Arc<Semaphore>,
+    under_way: Arc<UnderWay>,
+}
+
+/// How many requests for locks are under way, by whose they are.
+#[derive(Default)]
+struct UnderWay(Mutex<HashMap<String, usize>>);
+
+/// One of them. Whoever is nobody in particular has none: of one machine there are only so many connections.
+struct Turn<'a> {
+    under_way: &'a UnderWay,
+    identity: &'a str,
+}
+
+impl UnderWay {
+    /// One more of `identity`, unless there are as many as a session may have.
+    fn begin<'a>(&'a self, identity: &'a str) -> Result<Option<Turn<'a>>, Refusal> {
+        if identity.is_empty() {
+            return Ok(None);
+        }
+        let mut all = hold(&self.0);
+        match all.get_mut(identity) {
+            Some(count) if *count >= MOST_REQUESTS => return Err(Refusal::TooManyRequests),
+            Some(count) => *count += 1,
+            None => drop(all.insert(identity.to_string(), 1)),
+        }
+        Ok(Some(Turn { under_way: self, identity }))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut all = hold(&self.under_way.0);
+        if let Some(count) = all.get_mut(self.identity) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(self.identity);
+            }
+        }
+    }
 }
 
 impl Gateway {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
-        Gateway { engine, listing: Arc::new(Semaphore::new(1)) }
+        Gateway { engine, listing: Arc::new(Semaphore::new(1)), under_way: Arc::default() }
+    }
+
+    /// A place among the requests of `identity`.
+    fn turn<'a>(&'a self, identity: &'a str) -> Result<Option<Turn<'a>>, Refusal> {
+        let turn = self.under_way.begin(identity);
+        turn.inspect_err(|why| self.engine.metrics().reject(why.code()))
     }
 
     /// Asks for a timed hold.
     pub(crate) async fn acquire(&self, asked: Asking) -> Result<TimedHold, Refusal> {
         let Asking { names, permits, wait, ttl, who, token } = asked;
+        let identity = who.identity.clone();
+        let _turn = self.turn(&identity)?;
         let id = HoldId(u128::from_be_bytes(secret()));
         let asked = AcquireTimed { id, names, permits, wait, ttl, who, token };
         self.engine.acquire_timed(asked).await
@@ -112,6 +160,7 @@ impl Gateway {
         asked: AcquireDurable,
         identity: &str,
     ) -> Result<DurableHold, Refusal> {
+        let _turn = self.turn(identity)?;
         self.engine.acquire_durably(asked, identity, false).await.map(|hold| *hold)
     }
 
@@ -121,6 +170,7 @@ impl Gateway {
         asked: AcquireDurable,
         identity: &str,
     ) -> Result<DurableHold, Refusal> {
+        let _turn = self.turn(identity)?;
         self.engine.acquire_durably(asked, identity, true).await.map(|hold| *hold)
     }
 
@@ -173,6 +223,12 @@ impl Gateway {
         yield_now().await;
         drop(turn);
         made.await
+    }
+
+    /// No page is made as long as what this returns is kept.
+    #[cfg(test)]
+    pub(crate) fn hold_pages(&self) -> tokio::sync::OwnedSemaphorePermit {
+        Arc::clone(&self.listing).try_acquire_owned().expect("nobody makes one")
     }
 
     /// What all members know of the locks called `name`.
@@ -261,6 +317,11 @@ impl Gateway {
     /// Looks at the node once a second, for whoever wants to know, until `stop` says so.
     pub(crate) fn observe(&self, stop: watch::Receiver<bool>) -> Arc<Observed> {
         Observed::start(Arc::clone(&self.engine), stop)
+    }
+
+    /// How the node stands in its group. Takes no look at its locks.
+    pub(crate) fn node_state(&self) -> NodeState {
+        self.engine.node_state()
     }
 
     /// How the node is doing.

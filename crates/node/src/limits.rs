@@ -11,8 +11,8 @@ use catraca_client::protocol::{ClientMessage, Over, ServerMessage};
 use catraca_client::stream::Stream;
 use catraca_client::{ClientError, Connection};
 use catraca_group::{
-    Epoch, MOST_REQUESTS, MOST_SESSIONS, Owner, PeerMessage, Query, Refusal, Run, SessionId, Wait,
-    Who,
+    AcquireDurable, Epoch, MOST_REQUESTS, MOST_SESSIONS, Owner, PeerMessage, Query, Refusal, Run,
+    SessionId, Wait, Who,
 };
 use rustix::process::{Resource, getrlimit, setrlimit};
 use socket2::SockRef;
@@ -23,10 +23,11 @@ use tokio::task::yield_now;
 use crate::access::Identity;
 use crate::frame::Frame;
 use crate::link::{Link, MOST_PENDING};
-use crate::native::{MOST_UNREAD, Server};
+use crate::native::{IDLE_TIME, MOST_LISTS, MOST_UNDER_WAY, MOST_UNREAD, Server};
 use crate::transport::{HANDSHAKE_TIME, Introduction, MemberAnswer};
 use crate::{Config, Memory, Node, wire};
 
+mod table;
 #[path = "../tests/support/valve.rs"]
 pub(crate) mod valve;
 
@@ -222,6 +223,79 @@ async fn no_list_is_made_for_who_has_not_read_the_last() {
         let list = hear(&mut reader).await;
         assert!(matches!(list, ServerMessage::Page(_)), "{list:?}");
     }
+}
+
+#[tokio::test]
+async fn whoever_waits_for_lists_can_renew_its_session_meanwhile() {
+    let node = alone().await;
+    node.ready().await.unwrap();
+    let (mut reader, mut writer) = tokio::io::split(pipe(&node));
+    let nobody_lists = node.gateway().hold_pages();
+    say(&mut writer, &ClientMessage::Open { who: Who::default(), ttl: None }).await;
+    let list = ClientMessage::List(Query { limit: 10, ..Query::default() });
+    for _ in 0..MOST_LISTS {
+        say(&mut writer, &list).await;
+    }
+    // A long message does not wait for the lists either.
+    say(&mut writer, &lock(1, &"x".repeat(250))).await;
+    say(&mut writer, &ClientMessage::Renew).await;
+    assert!(matches!(hear(&mut reader).await, ServerMessage::Opened { .. }));
+    assert!(matches!(hear(&mut reader).await, ServerMessage::Granted { request: 1, .. }));
+    assert!(matches!(hear(&mut reader).await, ServerMessage::Renewed { .. }));
+    drop(nobody_lists);
+    for _ in 0..MOST_LISTS {
+        assert!(matches!(hear(&mut reader).await, ServerMessage::Page(_)));
+    }
+}
+
+fn durably(request: u32, name: &str) -> ClientMessage {
+    let asked = AcquireDurable {
+        names: vec![name.to_string()],
+        permits: 1,
+        wait: Wait::Forever,
+        owner: "me".to_string(),
+        note: String::new(),
+        request: format!("request-{request}"),
+    };
+    ClientMessage::AcquireDurable { request, asked }
+}
+
+#[tokio::test]
+async fn one_question_too_many_about_durable_holds_is_refused_until_another_is_answered() {
+    let node = alone().await;
+    node.ready().await.unwrap();
+    let held = node.lock("x").await.unwrap();
+    let (mut reader, mut writer) = tokio::io::split(pipe(&node));
+    let one_more = MOST_UNDER_WAY as u32;
+    for request in 0..one_more {
+        say(&mut writer, &durably(request, "x")).await;
+    }
+    for _ in 0..3 {
+        say(&mut writer, &durably(one_more, "y")).await;
+        let result = Err(Refusal::TooManyRequests);
+        let refused = ServerMessage::Durable { request: one_more, result };
+        assert_eq!(hear(&mut reader).await, refused);
+    }
+    drop(held);
+    let first = hear(&mut reader).await;
+    assert!(matches!(first, ServerMessage::Durable { result: Ok(_), .. }), "{first:?}");
+    say(&mut writer, &durably(one_more, "y")).await;
+    let next = hear(&mut reader).await;
+    let is_next = |next: &ServerMessage| matches!(next, ServerMessage::Durable { request, result: Ok(_) } if *request == one_more);
+    assert!(is_next(&next), "{next:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_session_and_waits_for_nothing_any_more_is_not_kept() {
+    let node = alone().await;
+    node.ready().await.unwrap();
+    let (mut reader, mut writer) = tokio::io::split(pipe(&node));
+    say(&mut writer, &durably(1, "x")).await;
+    let answer = hear(&mut reader).await;
+    assert!(matches!(answer, ServerMessage::Durable { request: 1, .. }), "{answer:?}");
+    let began = tokio::time::Instant::now();
+    assert_eq!(reader.read(&mut [0]).await.unwrap(), 0, "it is cut off");
+    assert_eq!(began.elapsed().as_secs(), IDLE_TIME.as_secs());
 }
 
 /// A connection whose client has said hello, and reads no more than it must.

@@ -6,6 +6,8 @@ pub(crate) mod quota;
 mod server;
 
 pub(crate) use outbox::{Outbox, message};
-#[cfg(test)]
-pub(crate) use server::MOST_UNREAD;
 pub(crate) use server::Server;
+#[cfg(test)]
+pub(crate) use server::{
+    IDLE_TIME, MESSAGE_TIME, MOST_LISTS, MOST_UNDER_WAY, MOST_UNREAD, MOST_UNREAD_BYTES,
+};

@@ -11,6 +11,10 @@ use crate::native::quota::{self, Quota};
 
 /// A client that reads nothing for so long, although there is something, is gone.
 pub(crate) const READ_TIME: Duration = Duration::from_secs(20);
+/// After an error that ends a connection, so long is waited for the client to read it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// So many bytes of a client that is told to go are read and forgotten.
+const MOST_IGNORED: u64 = 256 << 10;
 /// A buffer that has grown beyond this is given back when it is empty.
 pub(crate) const USUAL_BUFFER: usize = 8 << 10;
 /// How much is read at once of a message that has begun.
@@ -48,6 +52,18 @@ pub(crate) async fn write(
     }
     // Over TLS it leaves only then.
     timeout(READ_TIME, writer.flush()).await.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// Says a last word, and lets it arrive. A connection that is closed while something of the client is unread is
+/// reset, and the client may never read why. So whatever it says is read and forgotten, up to a limit.
+pub(crate) async fn farewell(mut stream: impl AsyncRead + AsyncWrite + Unpin, word: &[u8]) {
+    let telling = async {
+        stream.write_all(word).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(MOST_IGNORED), &mut tokio::io::sink()).await
+    };
+    // Whoever is gone will not be told.
+    timeout(FAREWELL, telling).await.ok();
 }
 
 /// Waits until this time; for ever if there is none.

@@ -9,6 +9,7 @@ use crate::driver::{Ending, Outcome, Settled, Timer};
 use crate::question::Question;
 use crate::refusal::Refusal;
 use crate::request::{Acquire, Origin, Request, RequestId, State};
+use crate::session::MOST_NAME_BYTES;
 use crate::shard::Ask;
 
 impl Service {
@@ -32,9 +33,14 @@ impl Service {
         }
         let request = Request::new(origin, asked, &self.view)?;
         self.check_exclusion(&request)?;
+        // The program itself is trusted.
+        let is_foreign = request.origin != Origin::Program;
+        if is_foreign && self.name_bytes + request.name_bytes() > MOST_NAME_BYTES {
+            return Err(Refusal::Busy);
+        }
         self.last_request += 1;
         let id = RequestId(NonZeroU64::new(self.last_request).unwrap_or(NonZeroU64::MIN));
-        self.requests.insert(id, request);
+        self.keep_request(id, request);
         if self.phase == Phase::Granting
             && let Err(why) = self.begin(id, host)
         {
@@ -51,6 +57,12 @@ impl Service {
             }
         }
         Ok(id)
+    }
+
+    /// One more request.
+    pub(super) fn keep_request(&mut self, id: RequestId, request: Request) {
+        self.name_bytes += request.name_bytes();
+        self.requests.insert(id, request);
     }
 
     /// A request takes its first step: from now on it waits in queues.
@@ -255,6 +267,7 @@ impl Service {
         }
         self.cancel_timer(id, host);
         let request = self.requests.remove(&id)?;
+        self.name_bytes -= request.name_bytes();
         if let Some(question) = request.question {
             self.questions.remove(&question);
         }

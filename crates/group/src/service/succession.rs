@@ -89,7 +89,7 @@ impl Service {
             question: None,
             has_timer: false,
         };
-        self.requests.insert(id, request);
+        self.keep_request(id, request);
         let me = self.view.me;
         let others = self.standby.members.iter().enumerate().filter(|(place, _)| *place != me);
         let entry = Entry {

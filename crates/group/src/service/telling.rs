@@ -12,9 +12,10 @@ use crate::membership::Past;
 use crate::question::{ANSWER_TIME, Question};
 use crate::request::RequestId;
 use crate::session::Who;
+use crate::shard::Counts;
 use crate::status::{
     DetectorStatus, LinkStatus, MemberStatus, NamespaceStatus, NodeState, PastView, RegistryStatus,
-    Status,
+    Status, Tally,
 };
 use crate::time::Time;
 use crate::view::{Member, Namespace};
@@ -249,28 +250,16 @@ impl Service {
         }
     }
 
-    /// How this member is doing.
-    pub fn status(&self, health: Health<'_>, host: &mut dyn Host) -> Status {
+    /// How this member is doing. The `tally` is that of its shards: a look at every lock takes long where there
+    /// are very many, so the driver takes it before, and nobody waits for the service meanwhile.
+    pub fn status(&self, health: Health<'_>, tally: Tally, now: Time) -> Status {
         let view = &self.view;
-        let node_state = self.node_state(health, host.now());
-        let mut sizes = [0; 3];
-        let mut counts = [0; 4];
+        let node_state = self.node_state(health, now);
         // Every namespace with its own algorithm, and with that of its semaphores if it has any.
         let own = |(index, namespace): (usize, &Namespace)| (index, namespace.algorithm.clone());
         let mut by_kind: BTreeMap<(usize, String), BTreeMap<&'static str, u64>> =
             view.namespaces.iter().enumerate().map(|it| (own(it), BTreeMap::new())).collect();
-        host.look(&mut |shard| {
-            let more = shard.counts();
-            let more = [more.grants, more.handovers, more.messages, more.arrived];
-            sizes.iter_mut().zip(shard.sizes()).for_each(|(sum, more)| *sum += more);
-            counts.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-            for ((namespace, algorithm), messages) in shard.messages() {
-                let sum = by_kind.entry((namespace, algorithm.to_string())).or_default();
-                for (kind, count) in messages {
-                    *sum.entry(kind).or_default() += count;
-                }
-            }
-        });
+        by_kind.extend(tally.messages);
         let namespaces = by_kind.into_iter().map(|((namespace, algorithm), counts)| {
             let Namespace { pattern, algorithm: own, .. } = &view.namespaces[namespace];
             NamespaceStatus {
@@ -280,8 +269,8 @@ impl Service {
                 messages: counts.into_iter().map(|(kind, sum)| (kind.to_string(), sum)).collect(),
             }
         });
-        let [locks, held, waiting] = sizes;
-        let [grants, handovers, messages, arrived] = counts;
+        let [locks, held, waiting] = tally.sizes;
+        let Counts { grants, handovers, messages, arrived } = tally.counts;
         Status {
             group: node_state.group,
             node: node_state.node,

@@ -13,7 +13,9 @@ use crate::listing::{Line, LineKey, Query};
 use crate::member::{Input, WholeMember};
 use crate::question::PeerMessage;
 use crate::request::Acquire;
-use crate::session::{MOST_REQUESTS, MOST_SESSIONS, SessionId, TTL_RANGE, Who};
+use crate::session::{
+    BYTES_OF_A_NAME, MOST_NAME_BYTES, MOST_REQUESTS, MOST_SESSIONS, SessionId, TTL_RANGE, Who,
+};
 use crate::status::Readiness;
 use crate::testing::Recorder;
 use crate::turns::Turns;
@@ -181,6 +183,31 @@ fn a_session_has_a_limited_number_of_requests() {
     assert_eq!(told, [refused(owner, one_more, Refusal::TooManyRequests)]);
     assert_eq!(member.step(Input::Close(owner)), [over(owner, Over::Closed)]);
     assert_eq!(member.member.shard().sizes(), [1, 0, 0]);
+}
+
+#[test]
+fn the_names_of_all_requests_together_are_bounded_whoever_asks() {
+    let mut member = Member::ready(1, "naimi-trehel");
+    let (owner, other) = (member.open(None), member.open(None));
+    assert_eq!(granted(owner, &member.ask(owner, 1, &["a", "b"], Wait::Forever)), [1]);
+    let bytes = |member: &Member| member.member.service().name_bytes;
+    let kept = bytes(&member);
+    assert_eq!(kept, 2 * (1 + BYTES_OF_A_NAME));
+    // As if others had asked for so much that there is room for one name more.
+    let others = MOST_NAME_BYTES - kept - (1 + BYTES_OF_A_NAME);
+    let Member { member: whole, driver } = &mut member;
+    whole.serve(driver, &mut Vec::new(), |service, _, _| service.name_bytes += others);
+    for (session, number) in [(owner, 2), (other, 1)] {
+        let told = member.ask(session, number, &["c", "d"], Wait::Forever);
+        assert_eq!(told, [refused(session, number, Refusal::Busy)]);
+    }
+    assert_eq!(granted(other, &member.ask(other, 2, &["c"], Wait::Forever)), [2]);
+    let told = member.ask(other, 3, &["d"], Wait::Forever);
+    assert_eq!(told, [refused(other, 3, Refusal::Busy)]);
+    member.step(Input::Close(owner));
+    assert_eq!(granted(other, &member.ask(other, 3, &["d"], Wait::Forever)), [3]);
+    member.step(Input::Close(other));
+    assert_eq!(bytes(&member), others, "whoever is gone has no names");
 }
 
 #[test]

@@ -304,12 +304,14 @@ impl Service {
         match self.requests.get_mut(&id) {
             // It has parts of the hold already.
             Some(request) => {
+                self.name_bytes -= request.name_bytes();
                 request.names.extend(names);
                 request.parts.extend(parts);
+                self.name_bytes += request.name_bytes();
             }
             None => {
                 let request = held_request(hold, names, parts, State::Held(now));
-                self.requests.insert(id, request);
+                self.keep_request(id, request);
             }
         }
         if let Some(durables) = self.durables() {

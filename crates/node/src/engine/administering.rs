@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use catraca_client::clock;
-use catraca_client::protocol::ForcedHold;
+use catraca_client::protocol::{ForcedHold, RosterChange};
 use catraca_group::{
     Force, Line, MOST_LINES, Order, Page, Place, Query, Refusal, Run, Selection, Target, Time,
     Unlock,
@@ -190,6 +190,30 @@ impl Engine {
             }
             tokio::time::sleep(AGAIN).await;
         }
+        Ok(())
+    }
+
+    /// Changes who belongs to the group, on behalf of `by`. An error says why not.
+    pub(crate) async fn change_roster(
+        &self,
+        change: RosterChange,
+        by: String,
+    ) -> Result<(), String> {
+        let busy = |_| Refusal::Busy.to_string();
+        let _turn = self.administering.try_acquire().map_err(busy)?;
+        let (what, name) = match &change {
+            RosterChange::Add(member) => ("added", member.name.clone()),
+            RosterChange::Remove(name) => ("removed", name.clone()),
+        };
+        crate::registry::change_roster(self, change).await?;
+        self.record(Record {
+            epoch: self.epoch(),
+            what: "roster changed",
+            name: Some(name),
+            identity: Some(by),
+            detail: Some(what.to_string()),
+            ..Record::default()
+        });
         Ok(())
     }
 

@@ -156,6 +156,9 @@ impl Engine {
                 self.readiness.notify_waiters();
             }
             Output::Notice(owner, notice) => {
+                if let Notice::Over(_) = &notice {
+                    hold(&self.opened).remove(owner);
+                }
                 if let Notice::Refused { why, .. } = &notice {
                     self.metrics.reject(why.code());
                 }
@@ -335,9 +338,11 @@ impl Engine {
         self.serve(|service, parts, out| service.disconnect(owner, parts, out));
     }
 
-    /// How this member is doing.
+    /// How this member is doing. Its locks are looked at shard by shard, and before the service is asked: where
+    /// there are very many, nobody waits for longer than one shard takes.
     pub(crate) fn status(&self) -> Status {
-        self.with_health(|health| self.serve(|service, parts, _| service.status(health, parts)))
+        let tally = self.tally();
+        self.with_health(|health| hold(&self.serving).service.status(health, tally, clock::now()))
     }
 
     /// How this member stands in its group: as much of it as can be told without a look at every lock.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_client::clock;
-use catraca_group::{Counts, RequestId, Run, Survey, Times, View};
+use catraca_group::{Counts, RequestId, Run, Survey, Tally, Times, View};
 
 use super::Engine;
 use crate::access::Identity;
@@ -54,11 +54,7 @@ impl Engine {
         let (mut counts, mut times) = (Counts::default(), Times::default());
         for shard in self.shards.all() {
             self.shards.step(shard, |cell| {
-                let more = cell.shard.counts();
-                counts.grants += more.grants;
-                counts.handovers += more.handovers;
-                counts.messages += more.messages;
-                counts.arrived += more.arrived;
+                counts.add(cell.shard.counts());
                 times.merge(cell.shard.times());
             });
         }
@@ -72,6 +68,15 @@ impl Engine {
             self.shards.step(shard, |cell| cell.shard.survey(now, &mut survey));
         }
         survey
+    }
+
+    /// The same, for the status.
+    pub(super) fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        for shard in self.shards.all() {
+            self.shards.step(shard, |cell| tally.add(&cell.shard));
+        }
+        tally
     }
 
     /// Which runs of other members are in the view that runs here.

@@ -215,3 +215,17 @@ async fn the_newest_fence_is_that_of_whoever_was_inside_last() {
     soon(a.release(&Which::Id(hold.id))).await.unwrap();
     assert_eq!(soon(b.newest_fence("x", 1)).await, Ok(Some(hold.fences[0])));
 }
+
+#[test]
+fn one_identity_has_so_many_requests_under_way_and_others_theirs() {
+    let under_way = UnderWay::default();
+    let mut turns: Vec<_> = (0..MOST_REQUESTS).map(|_| under_way.begin("job").unwrap()).collect();
+    assert_eq!(under_way.begin("job").err(), Some(Refusal::TooManyRequests));
+    assert!(under_way.begin("other").is_ok_and(|turn| turn.is_some()));
+    assert!(under_way.begin("").is_ok_and(|turn| turn.is_none()), "nobody in particular");
+    turns.pop();
+    turns.push(under_way.begin("job").unwrap());
+    assert!(under_way.begin("job").is_err());
+    drop(turns);
+    assert!(hold(&under_way.0).is_empty());
+}

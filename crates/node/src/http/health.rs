@@ -34,7 +34,7 @@ pub(super) async fn alive() -> &'static str {
     ),
 )]
 pub(super) async fn ready(State(api): State<Api>) -> Result<&'static str, Problem> {
-    let status = api.gateway.status();
+    let status = api.gateway.node_state();
     if status.readiness == Readiness::Ready && status.valid != Some(0) {
         return Ok("ready\n");
     }

@@ -13,7 +13,9 @@ use crate::acceptor::Acceptor;
 use crate::access::Access;
 use crate::config::SecurityConfig;
 use crate::gateway::Gateway;
-use crate::native::quota::{MOST_OF_ONE, MOST_UNFINISHED, Place, Quota};
+use crate::native::quota::{
+    MOST_FAREWELLS, MOST_OF_ONE, MOST_PAGES, MOST_UNFINISHED, Place, Quota,
+};
 use crate::testing::{LIMIT, alone};
 use crate::{Config, Node};
 
@@ -70,7 +72,7 @@ fn request(method: &str, path: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_hung_up_on_until_another_ends() {
+async fn one_connection_too_many_is_told_so_until_another_ends() {
     let node = Limited::start().await;
     let machine = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let mut places: Vec<Place> =
@@ -78,8 +80,19 @@ async fn one_connection_too_many_is_hung_up_on_until_another_ends() {
     // They have something to do, and do not make way.
     places.iter().for_each(Place::stay);
     for _ in 0..3 {
-        assert_eq!(node.health().await, "");
+        let said = node.health().await;
+        let (head, body) = said.split_once("\r\n\r\n").expect("a whole answer");
+        assert!(head.starts_with("HTTP/1.1 503"), "{head}");
+        assert!(head.to_lowercase().contains("\r\nretry-after: "), "{head}");
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["code"], "too-many-connections");
+        assert_eq!(problem["type"], "/problems/unavailable");
     }
+    // Not everybody is told, if there are very many.
+    let mut others = node.quota.farewells();
+    assert!(others.set(MOST_FAREWELLS, MOST_FAREWELLS));
+    assert_eq!(node.health().await, "");
+    drop(others);
     places.pop();
     let said = node.health().await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
@@ -97,7 +110,8 @@ async fn a_connection_that_does_nothing_makes_way_for_another() {
     let places: Vec<Place> = (1..MOST_OF_ONE).map(|_| node.quota.enter(machine).unwrap()).collect();
     places.iter().for_each(Place::stay);
     // Whoever comes now is not served yet, but the idle one is told to go.
-    assert_eq!(node.health().await, "");
+    let said = node.health().await;
+    assert!(said.starts_with("HTTP/1.1 503"), "{said}");
     let mut rest = Vec::new();
     timeout(LIMIT, idle.read_to_end(&mut rest)).await.expect("it makes way").unwrap();
     let said = node.health().await;
@@ -121,4 +135,22 @@ async fn bodies_that_do_not_end_take_only_so_much_together() {
     let said = node.say(request("POST", "/v1/acquire", wanted)).await;
     assert!(said.starts_with("HTTP/1.1 201"), "{said}");
     assert!(node.quota.unfinished().set(MOST_UNFINISHED, MOST_UNFINISHED), "nothing has stayed");
+}
+
+#[tokio::test]
+async fn no_long_answer_is_given_while_too_many_have_not_been_read_and_short_ones_are() {
+    let node = Limited::start().await;
+    let others = node.quota.unread();
+    assert!(others.add(MOST_PAGES));
+    let said = node.say(request("GET", "/openapi.json", "")).await;
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains(r#""code":"busy""#), "{said}");
+    assert!(said.to_lowercase().contains("retry-after: "), "{said}");
+    let said = node.health().await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    drop(others);
+    for _ in 0..3 {
+        let said = node.say(request("GET", "/openapi.json", "")).await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    }
+    assert!(node.quota.unread().add(MOST_PAGES), "what was read counts no more");
 }

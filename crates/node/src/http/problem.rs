@@ -15,6 +15,21 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// Whoever finds the group unavailable may ask again after so many seconds.
 const RETRY_SECONDS: u16 = 1;
 
+/// The whole answer to a caller whose request is not even read, as there is no room for its connection.
+pub(super) fn no_room() -> Vec<u8> {
+    let detail = "this node has too many connections; close some, or try again later";
+    let body = Problem::new(Kind::Unavailable, NO_ROOM, detail).body().to_string();
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: {PROBLEM_JSON}\r\nContent-Length: {length}\r\n\
+         Retry-After: {RETRY_SECONDS}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+    );
+    (head + &body).into_bytes()
+}
+
+/// The code of that problem.
+pub(super) const NO_ROOM: &str = "too-many-connections";
+
 /// What kind of problem it is: what clients may decide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -1,31 +1,35 @@
 //! Takes connections and serves HTTP over them.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::Request;
+use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::presence::{Presence, watched};
+use super::problem::{Kind, NO_ROOM, Problem, no_room};
 use super::stream::ReadBy;
 use super::{Api, router};
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::Origin;
 use crate::metrics::Interface;
-use crate::native::quota::Place;
+use crate::native::quota::{MOST_FAREWELLS, Place, Share};
+use crate::patience::farewell;
 use crate::port::take_calls;
 use crate::transport::prepare;
 
@@ -45,8 +49,15 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What whoever does not speak TLS is told where everybody has to.
 const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n\
                      Connection: close\r\n\r\nThis port speaks TLS only: use https://\n";
+/// Answers that are not longer do not count among those that have not been read: whoever has no room for a
+/// list still wants to know whether the node is well.
+const SHORT_ANSWER: u64 = 4 << 10;
 /// A node that stops waits no longer for answers to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Of a long answer: that there are only so many at a time, which is seen to where they are made.
+#[derive(Clone, Copy)]
+pub(super) struct HasTurn;
 
 /// Where HTTP is served.
 pub(super) struct Server {
@@ -74,10 +85,14 @@ impl Server {
         let mut connections = JoinSet::new();
         let told = stop.clone();
         let receive = |(stream, from): (TcpStream, SocketAddr)| {
-            // Whoever finds no place is hung up on: there may be very many of them.
-            let place = server.api.quota.enter(from.ip())?;
             let (server, stop) = (Arc::clone(&server), told.clone());
-            Some(async move { server.receive(stream, from, place, stop).await })
+            let place = server.api.quota.enter(from.ip());
+            Some(async move {
+                match place {
+                    Some(place) => server.receive(stream, from, place, stop).await,
+                    None => server.turn_away(stream).await,
+                }
+            })
         };
         tokio::select! {
             never = take_calls(&listener, &mut connections, receive) => match never {},
@@ -87,6 +102,20 @@ impl Server {
         let all_served = async { while connections.join_next().await.is_some() {} };
         // Whoever does not read its answer will find out.
         let _ = timeout(FAREWELL, all_served).await;
+    }
+
+    /// Tells a caller that there is no room. There may be very many of them, so not everybody is told; and over
+    /// TLS nobody is, as that would cost more than serving them.
+    async fn turn_away(&self, stream: TcpStream) {
+        self.api.gateway.metrics().reject(NO_ROOM);
+        let mut turn = self.api.quota.farewells();
+        if self.acceptor.tls.is_some() || !turn.set(1, MOST_FAREWELLS) {
+            return;
+        }
+        // An answer that is there before the request is none.
+        if let Ok(Ok(1..)) = timeout(GRACE, stream.peek(&mut [0])).await {
+            farewell(stream, &no_room()).await;
+        }
     }
 
     async fn receive(
@@ -101,10 +130,7 @@ impl Server {
         }
         match self.acceptor.accept(stream, from).await {
             Ok((stream, origin)) => self.serve(stream, origin, place, stop).await,
-            Err(AcceptError::Plain(mut stream)) => {
-                // Whoever is gone will not be told.
-                let _ = timeout(READ_TIME, stream.write_all(PLAIN.as_bytes())).await;
-            }
+            Err(AcceptError::Plain(stream)) => farewell(stream, PLAIN.as_bytes()).await,
             Err(error) => tracing::debug!(%error, "a connection cannot be used"),
         }
     }
@@ -118,11 +144,19 @@ impl Server {
         mut stop: watch::Receiver<bool>,
     ) {
         let router = TowerToHyperService::new(self.router.clone());
-        let (io, client) = watched(ReadBy::new(io, READ_TIME, Some(self.api.gateway.clone())));
+        let unread = Arc::new(self.api.quota.unread());
+        let io = ReadBy::new(io, READ_TIME, Some(self.api.gateway.clone()));
+        let io = io.clearing(Arc::clone(&unread));
+        let (io, client) = watched(io, Some(self.api.quota.ahead()));
         let _connected = self.api.gateway.metrics().connect(Interface::Http);
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(origin.clone());
-            router.call(request.map(Body::new))
+            let (unread, changes_nothing) = (Arc::clone(&unread), request.method().is_safe());
+            let answering = router.call(request.map(Body::new));
+            async move {
+                let response = answering.await?;
+                Ok::<_, Infallible>(count(response, &unread, changes_nothing))
+            }
         });
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(io), service));
         let serving = async {
@@ -145,6 +179,21 @@ impl Server {
             () = gone(&client) => tracing::debug!("a client went away"),
         }
     }
+}
+
+/// Counts a long answer until it is written. If clients leave too much unread, there is none; but where
+/// something was done, it is told.
+fn count(response: Response, unread: &Share, changes_nothing: bool) -> Response {
+    // A stream has limits of its own.
+    let bytes = response.body().size_hint().exact().filter(|&bytes| bytes > SHORT_ANSWER);
+    let Some(bytes) = bytes else { return response };
+    let has_turn = response.extensions().get::<HasTurn>().is_some();
+    if has_turn || unread.add(bytes as usize) || !changes_nothing {
+        return response;
+    }
+    unread.clear();
+    let detail = "clients have left too many answers unread; try again later";
+    Problem::new(Kind::Unavailable, "busy", detail).into_response()
 }
 
 /// Waits until a client has gone for good: what it has asked for may be answered already.

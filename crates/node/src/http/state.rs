@@ -26,6 +26,7 @@ use super::Api;
 use super::caller::Caller;
 use super::input::{Asked, BODY_TIME, check_json, whole};
 use super::problem::{Kind, Problem};
+use super::server::HasTurn;
 use super::terraform::{locked, other_holder, wrong_method};
 use crate::access::Role;
 use crate::secret::secret;
@@ -152,7 +153,9 @@ async fn read(states: &States, path: PathBuf) -> Result<Response, Problem> {
     match state.await? {
         Some(state) => {
             let body = Body::new(Transfer { state: Some(state.into()), _turn: turn });
-            Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+            let mut response = ([(CONTENT_TYPE, "application/json")], body).into_response();
+            response.extensions_mut().insert(HasTurn);
+            Ok(response)
         }
         // The backend takes it as that there is none yet.
         None => {

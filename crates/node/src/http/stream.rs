@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::gateway::Gateway;
 use crate::metrics::Interface;
+use crate::native::quota::Share;
 
 /// A connection that ends when nothing could be written for so long although there is something.
 pub(super) struct ReadBy<I> {
@@ -20,11 +22,18 @@ pub(super) struct ReadBy<I> {
     stalled: Option<Pin<Box<Sleep>>>,
     /// Where its bytes are counted.
     counter: Option<Gateway>,
+    /// The answers that were not written.
+    unread: Option<Arc<Share>>,
 }
 
 impl<I> ReadBy<I> {
     pub(super) fn new(io: I, patience: Duration, counter: Option<Gateway>) -> Self {
-        ReadBy { io, patience, stalled: None, counter }
+        ReadBy { io, patience, stalled: None, counter, unread: None }
+    }
+
+    /// The same, where answers count until they are written.
+    pub(super) fn clearing(self, unread: Arc<Share>) -> Self {
+        ReadBy { unread: Some(unread), ..self }
     }
 
     fn sent(&self, tried: &Poll<io::Result<usize>>) {
@@ -91,7 +100,11 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for ReadBy<I> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Whoever flushes has written everything before.
         let tried = Pin::new(&mut self.io).poll_flush(cx);
+        if let (Some(unread), Poll::Ready(Ok(()))) = (&self.unread, &tried) {
+            unread.clear();
+        }
         self.judge(tried, cx)
     }
 

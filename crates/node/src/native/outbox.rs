@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use catraca_client::frame;
 use catraca_client::protocol::ServerMessage;
 use catraca_group::Notice;
 use tokio::sync::Notify;
@@ -17,18 +18,29 @@ const USUAL_ROOM: usize = 4;
 /// session can be told is bounded by its requests, and a client that does not read is not listened to.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    messages: Mutex<VecDeque<ServerMessage>>,
+    messages: Mutex<Messages>,
     /// There is something to write.
     filled: Notify,
     is_closed: AtomicBool,
     closed: Notify,
 }
 
+/// Those messages, and about how many bytes they have.
+#[derive(Default)]
+struct Messages {
+    queue: VecDeque<ServerMessage>,
+    bytes: usize,
+}
+
 impl Outbox {
     /// Puts a message behind all others.
     pub(crate) fn push(&self, message: ServerMessage) {
         if !self.is_closed.load(Ordering::SeqCst) {
-            hold(&self.messages).push_back(message);
+            let bytes = size(&message);
+            let mut messages = hold(&self.messages);
+            messages.bytes += bytes;
+            messages.queue.push_back(message);
+            drop(messages);
             self.filled.notify_one();
         }
     }
@@ -36,16 +48,25 @@ impl Outbox {
     /// Takes the first message, if there is one.
     pub(crate) fn pop(&self) -> Option<ServerMessage> {
         let mut messages = hold(&self.messages);
-        let first = messages.pop_front();
-        if messages.is_empty() && messages.capacity() > USUAL_ROOM {
-            *messages = VecDeque::new();
+        let first = messages.queue.pop_front();
+        if let Some(first) = &first {
+            messages.bytes -= size(first);
+        }
+        if messages.queue.is_empty() && messages.queue.capacity() > USUAL_ROOM {
+            messages.queue = VecDeque::new();
         }
         first
     }
 
     /// How many messages wait.
     pub(crate) fn len(&self) -> usize {
-        hold(&self.messages).len()
+        hold(&self.messages).queue.len()
+    }
+
+    /// Whether there is so much in it that nothing more is to be asked for: so many messages, or so many bytes.
+    pub(crate) fn has_more_than(&self, most: usize, most_bytes: usize) -> bool {
+        let messages = hold(&self.messages);
+        messages.queue.len() > most || messages.bytes > most_bytes
     }
 
     /// Waits until there is a message.
@@ -78,6 +99,27 @@ impl Outbox {
             closed.await;
         }
     }
+}
+
+/// About how many bytes a message has. Most are small, and of one size.
+fn size(message: &ServerMessage) -> usize {
+    let more = match message {
+        ServerMessage::Granted { fences, .. } => fences.len() * size_of::<u64>(),
+        // These are long, and seldom.
+        ServerMessage::Page(_)
+        | ServerMessage::Status(_)
+        | ServerMessage::Durable { .. }
+        | ServerMessage::Description(_)
+        | ServerMessage::Forced(_)
+        | ServerMessage::Done(_) => frame::encode(message).map_or(0, |body| body.len()),
+        ServerMessage::Opened { .. }
+        | ServerMessage::Over(_)
+        | ServerMessage::Renewed { .. }
+        | ServerMessage::Refused { .. }
+        | ServerMessage::Lost { .. }
+        | ServerMessage::Released { .. } => 0,
+    };
+    size_of::<ServerMessage>() + more
 }
 
 /// Every notice of a session is one message.
@@ -134,13 +176,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_long_counts_for_as_much_as_it_is() {
+        let outbox = Outbox::default();
+        let granted = || ServerMessage::Granted { request: 1, fences: vec![7; 256] };
+        let all = size(&granted()) + size(&released(1));
+        assert!(size(&granted()) >= 256 * 8);
+        outbox.push(granted());
+        outbox.push(released(1));
+        assert!(!outbox.has_more_than(2, all));
+        assert!(outbox.has_more_than(1, all) && outbox.has_more_than(2, all - 1));
+        while outbox.pop().is_some() {}
+        assert!(!outbox.has_more_than(0, 0));
+    }
+
+    #[test]
     fn an_idle_connection_keeps_little_room() {
         let outbox = Outbox::default();
         (0..1000).for_each(|request| outbox.push(released(request)));
         while outbox.pop().is_some() {}
-        assert!(hold(&outbox.messages).capacity() <= USUAL_ROOM);
+        assert!(hold(&outbox.messages).queue.capacity() <= USUAL_ROOM);
         outbox.push(released(1));
         outbox.pop();
-        assert!(hold(&outbox.messages).capacity() <= USUAL_ROOM);
+        assert!(hold(&outbox.messages).queue.capacity() <= USUAL_ROOM);
     }
 }

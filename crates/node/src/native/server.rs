@@ -1,7 +1,8 @@
 //! Serves the clients of other processes.
 
+use std::collections::VecDeque;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,15 +18,19 @@ use super::outbox::Outbox;
 use super::permission;
 use super::quota::{self, Bytes, Quota};
 use crate::access::{Access, Denied, Identity};
-use crate::audit::Record;
 use crate::engine::Engine;
 use crate::gateway::Gateway;
 use crate::metrics::Interface;
 use crate::patience::{self, IDLE_CHUNK, USUAL_BUFFER, at, read_some, too_slow};
-use crate::secret::secret;
 
 /// With so many messages unread, nothing more is heard from a client.
 pub(crate) const MOST_UNREAD: usize = 1024;
+/// Or with so many bytes of them.
+pub(crate) const MOST_UNREAD_BYTES: usize = 256 << 10;
+/// A client waits for so many answers at a time that take long: of durable holds, and of what administers a group.
+pub(crate) const MOST_UNDER_WAY: usize = 1024;
+/// A client waits for so many lists at a time. They are made one after the other.
+pub(crate) const MOST_LISTS: usize = 16;
 /// A message that has begun comes to its end in this time, or not at all.
 pub(crate) const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// Who has no session and says nothing for so long is not needed.
@@ -76,7 +81,8 @@ impl Server {
             place,
             owner: None,
             page: None,
-            waits_durably: false,
+            lists: VecDeque::new(),
+            under_way: 0,
             has_asked: false,
         };
         if let Err(error) = connection.run(reader, writer).await {
@@ -100,8 +106,10 @@ struct Connection<'a> {
     owner: Option<Owner>,
     /// A page that it has asked for and that has not come yet.
     page: Option<oneshot::Receiver<Page>>,
-    /// Whether it may wait for a durable hold, or for something else that takes long.
-    waits_durably: bool,
+    /// Those that it wants to have after that one.
+    lists: VecDeque<Query>,
+    /// For how many answers it waits that take long. It is told each of them once; see [`takes_long`].
+    under_way: usize,
     /// Whether it has asked anything about durable holds.
     has_asked: bool,
 }
@@ -145,10 +153,12 @@ impl Connection<'_> {
             }
             let is_unfinished = self.is_unfinished(&bytes, &mut unfinished)?;
             begun = is_unfinished.then(|| begun.unwrap_or_else(|| deadline(MESSAGE_TIME)));
-            let is_idle = self.owner.is_none() && !self.waits_durably;
+            let waits = self.under_way > 0 || self.page.is_some();
+            let is_idle = self.owner.is_none() && !waits;
             let limit = begun.or_else(|| is_idle.then(|| deadline(IDLE_TIME)));
             // Behind a question that waits for its turn there can be others, but not any number.
-            let most = if self.page.is_some() { IDLE_CHUNK } else { LONGEST_CLIENT_FRAME };
+            let is_full = self.lists.len() >= MOST_LISTS;
+            let most = if is_full { IDLE_CHUNK } else { LONGEST_CLIENT_FRAME };
             let has_room = bytes.len() <= most;
             tokio::select! {
                 read = read_some(&mut reader, &mut bytes), if has_room => {
@@ -191,12 +201,13 @@ impl Connection<'_> {
     fn answer_all(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let mut rest = &bytes[..];
         // A client that does not read what it is told is not listened to.
-        while self.outbox.len() <= MOST_UNREAD {
+        while !self.outbox.has_more_than(MOST_UNREAD, MOST_UNREAD_BYTES) {
             let split = frame::split(rest, LONGEST_CLIENT_FRAME).map_err(invalid)?;
             let Some((body, after)) = split else { break };
             let message = frame::read(body).map_err(invalid)?;
-            // A page is long: there is never more than one on its way.
-            if matches!(message, ClientMessage::List(_)) && self.page.is_some() {
+            // A page is long: there is never more than one on its way. What is behind it is not held up by that,
+            // as a client has to renew its session.
+            if matches!(message, ClientMessage::List(_)) && self.lists.len() >= MOST_LISTS {
                 break;
             }
             rest = after;
@@ -213,26 +224,52 @@ impl Connection<'_> {
     fn answer(&mut self, mut message: ClientMessage) {
         permission::fill_in_owner(&self.identity, &mut message);
         match permission::check(&self.identity, &message) {
+            Ok(()) if self.refuse_one_more(&message) => {}
             Ok(()) => self.do_as_asked(message),
             Err(why) => self.deny(&message, why),
         }
     }
 
     /// Says why something is not done.
-    fn deny(&self, message: &ClientMessage, why: Denied) {
+    fn deny(&mut self, message: &ClientMessage, why: Denied) {
         tracing::debug!(client = %self.identity.name, %why, "a request was denied");
         self.engine.deny(Some(&self.identity.name), &why.to_string());
         let why = Refusal::Denied(why.to_string());
-        self.outbox.push(match message {
+        match message {
+            ClientMessage::AcquireDurable { request, .. }
+            | ClientMessage::Unlock { request, .. } => {
+                self.answer_at_once(ServerMessage::Durable { request: *request, result: Err(why) });
+            }
+            ClientMessage::Acquire { request, .. } => {
+                self.outbox.push(ServerMessage::Refused { request: *request, why });
+            }
+            _ => self.outbox.push(ServerMessage::Refused { request: 0, why }),
+        }
+    }
+
+    /// Gives an answer without delay that takes long otherwise.
+    fn answer_at_once(&mut self, answer: ServerMessage) {
+        self.under_way += usize::from(takes_long(&answer));
+        self.outbox.push(answer);
+    }
+
+    /// Refuses what takes long to a client that waits for too much of it already. Returns false where it does not.
+    fn refuse_one_more(&mut self, message: &ClientMessage) -> bool {
+        let why = Refusal::TooManyRequests;
+        let answer = match message {
+            _ if self.under_way < MOST_UNDER_WAY => return false,
             ClientMessage::AcquireDurable { request, .. }
             | ClientMessage::Unlock { request, .. } => {
                 ServerMessage::Durable { request: *request, result: Err(why) }
             }
-            ClientMessage::Acquire { request, .. } => {
-                ServerMessage::Refused { request: *request, why }
+            ClientMessage::ForceRelease { .. } => ServerMessage::Forced(Err(why)),
+            ClientMessage::ChangeRoster(_) | ClientMessage::Kick { .. } | ClientMessage::Leave => {
+                ServerMessage::Done(Err(why.to_string()))
             }
-            _ => ServerMessage::Refused { request: 0, why },
-        });
+            _ => return false,
+        };
+        self.answer_at_once(answer);
+        true
     }
 
     fn do_as_asked(&mut self, message: ClientMessage) {
@@ -240,12 +277,9 @@ impl Connection<'_> {
         match (message, self.owner) {
             (ClientMessage::Open { mut who, ttl }, None) => {
                 who.identity = self.identity_name();
-                let secret = secret();
-                let opened = engine.serve(|service, parts, _| {
-                    let session = service.open(who, ttl, secret, parts)?;
-                    Ok((session, service.certain(clock::now())))
-                });
-                match opened {
+                let machine = self.place.as_ref().map(quota::Place::machine);
+                let machine = machine.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+                match engine.open_session(machine, who, ttl) {
                     Ok((session, certain)) => {
                         self.attach(Owner(session.number));
                         self.outbox.push(ServerMessage::Opened { session, certain });
@@ -295,15 +329,18 @@ impl Connection<'_> {
             (ClientMessage::Close, Some(owner)) => {
                 engine.serve(|service, parts, out| service.close(owner, parts, out));
             }
+            (ClientMessage::List(query), _) if self.page.is_some() => self.lists.push_back(query),
             (ClientMessage::List(query), _) => self.page = Some(self.list(query)),
             (ClientMessage::Status, _) => {
                 self.outbox.push(ServerMessage::Status(Box::new(engine.status())));
             }
             (ClientMessage::AcquireDurable { request, asked }, _) => {
-                (self.waits_durably, self.has_asked) = (true, true);
+                self.under_way += 1;
+                self.has_asked = true;
                 engine.acquire_durable(asked, self.identity_name(), &self.outbox, request);
             }
             (ClientMessage::Unlock { request, unlock }, _) => {
+                self.under_way += 1;
                 self.has_asked = true;
                 engine.unlock(unlock, &self.identity.name, &self.outbox, request);
             }
@@ -314,7 +351,7 @@ impl Connection<'_> {
             (ClientMessage::ChangeRoster(change), _) => self.change_roster(change),
             (ClientMessage::ForceRelease { name, fences, by }, _) => {
                 // It takes long, if whoever holds the lock does not answer.
-                self.waits_durably = true;
+                self.under_way += 1;
                 let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
                 tokio::spawn(async move {
                     let forced = engine.force_release(&name, &fences, &by, "").await;
@@ -322,7 +359,7 @@ impl Connection<'_> {
                 });
             }
             (ClientMessage::Kick { member, by }, _) => {
-                self.waits_durably = true;
+                self.under_way += 1;
                 let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
                 tokio::spawn(async move {
                     outbox.push(ServerMessage::Done(engine.kick(&member, &by).await));
@@ -331,7 +368,7 @@ impl Connection<'_> {
             (ClientMessage::Leave, _) => {
                 tracing::info!("this node was told to leave its group");
                 // Others have to vote in its place first.
-                self.waits_durably = true;
+                self.under_way += 1;
                 let (engine, outbox) = (Arc::clone(engine), Arc::clone(&self.outbox));
                 tokio::spawn(async move {
                     outbox.push(ServerMessage::Done(crate::registry::leave(&engine).await));
@@ -355,26 +392,12 @@ impl Connection<'_> {
     }
 
     /// Changes who belongs to the group, and says when that is done.
-    fn change_roster(&self, change: RosterChange) {
+    fn change_roster(&mut self, change: RosterChange) {
+        self.under_way += 1;
         let (engine, outbox) = (Arc::clone(self.engine), Arc::clone(&self.outbox));
         let by = self.identity.name.clone();
         tokio::spawn(async move {
-            let (what, name) = match &change {
-                RosterChange::Add(member) => ("added", member.name.clone()),
-                RosterChange::Remove(name) => ("removed", name.clone()),
-            };
-            let done = crate::registry::change_roster(&engine, change).await;
-            if done.is_ok() {
-                engine.record(Record {
-                    epoch: engine.epoch(),
-                    what: "roster changed",
-                    name: Some(name),
-                    identity: Some(by),
-                    detail: Some(what.to_string()),
-                    ..Record::default()
-                });
-            }
-            outbox.push(ServerMessage::Done(done));
+            outbox.push(ServerMessage::Done(engine.change_roster(change, by).await));
         });
     }
 
@@ -410,7 +433,7 @@ impl Connection<'_> {
     }
 
     fn tell_page(&mut self, page: Option<Page>) {
-        self.page = None;
+        self.page = self.lists.pop_front().map(|next| self.list(next));
         self.outbox.push(match page {
             Some(page) => ServerMessage::Page(page),
             // The node stops.
@@ -419,9 +442,10 @@ impl Connection<'_> {
     }
 
     /// Writes everything that there is to say. Returns false after the last message.
-    async fn write(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
+    async fn write(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<bool> {
         let mut bytes = Vec::new();
         while let Some(message) = self.outbox.pop() {
+            self.under_way = self.under_way.saturating_sub(usize::from(takes_long(&message)));
             // A page that is too long is cut by whoever makes it.
             frame::write(&message, &mut bytes).map_err(invalid)?;
             let is_last = matches!(message, ServerMessage::Over(_));
@@ -437,6 +461,14 @@ impl Connection<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether this is the answer to something that takes long.
+fn takes_long(message: &ServerMessage) -> bool {
+    matches!(
+        message,
+        ServerMessage::Durable { .. } | ServerMessage::Forced(_) | ServerMessage::Done(_)
+    )
 }
 
 /// The page that was asked for, when it comes; nothing if it never will.

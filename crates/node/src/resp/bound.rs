@@ -4,6 +4,7 @@
 //! them is told in the outbox, mostly before asking returns.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use catraca_client::protocol::ServerMessage;
@@ -11,7 +12,6 @@ use catraca_group::{Acquire, Over, Owner, Refusal, Who};
 
 use crate::engine::Engine;
 use crate::native::Outbox;
-use crate::secret::secret;
 
 use super::failure::Failure;
 
@@ -23,6 +23,7 @@ const ID: &str = "#";
 /// The locks of one connection.
 pub(crate) struct Bound {
     engine: Arc<Engine>,
+    machine: IpAddr,
     pub(crate) outbox: Arc<Outbox>,
     /// The sessions, by whose they are: a label, and who gave it.
     sessions: Vec<(Who, Owner)>,
@@ -32,9 +33,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    pub(crate) fn new(engine: &Arc<Engine>) -> Self {
+    /// Nothing is held yet, by a client of `machine`.
+    pub(crate) fn new(engine: &Arc<Engine>, machine: IpAddr) -> Self {
         let (engine, outbox) = (Arc::clone(engine), Arc::default());
-        Bound { engine, outbox, sessions: Vec::new(), held: BTreeMap::new(), last: 0 }
+        Bound { engine, machine, outbox, sessions: Vec::new(), held: BTreeMap::new(), last: 0 }
     }
 
     /// Takes locks, for somebody who may call itself otherwise this time. Returns their id and their
@@ -114,9 +116,8 @@ impl Bound {
         }
         let its = Who { label: label.to_string(), ..who.clone() };
         let who = its.clone();
-        let opened =
-            self.engine.serve(|service, parts, _| service.open(who, None, secret(), parts));
-        let owner = Owner(opened.map_err(Failure::Refused)?.number);
+        let opened = self.engine.open_session(self.machine, who, None);
+        let owner = Owner(opened.map_err(Failure::Refused)?.0.number);
         self.engine.attach(owner, Arc::clone(&self.outbox));
         self.sessions.push((its, owner));
         Ok(owner)

@@ -3,6 +3,7 @@
 mod about;
 mod own;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -71,15 +72,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(shared: &Arc<Shared>, origin: Origin, host: String) -> Self {
+    /// A client at the address `from`, on `machine`.
+    pub(crate) fn new(shared: &Arc<Shared>, origin: Origin, from: IpAddr, machine: IpAddr) -> Self {
         let identity = shared.access.identify(None, &origin).map(Arc::new);
         Client {
             origin,
             number: shared.last.fetch_add(1, Ordering::Relaxed) + 1,
-            who: Who { host, identity: known_name(&identity), ..Who::default() },
+            who: Who { host: from.to_string(), identity: known_name(&identity), ..Who::default() },
             identity,
             park: shared.park,
-            bound: Bound::new(&shared.engine),
+            bound: Bound::new(&shared.engine, machine),
             watching: Watching::default(),
             replies: Replies::default(),
             shared: Arc::clone(shared),

@@ -9,23 +9,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use catraca_client::stream::Stream;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet, coop};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::acceptor::{AcceptError, Acceptor};
 use crate::access::{Denied, Origin};
 use crate::config::Config;
 use crate::metrics::{Interface, Metrics};
-use crate::native::quota::{self, Bytes, Quota};
+use crate::native::quota::{self, Bytes, MOST_FAREWELLS, Quota};
 use crate::node::StartError;
-use crate::patience::{self, USUAL_BUFFER, at, read_some, too_slow};
+use crate::patience::{self, IDLE_CHUNK, USUAL_BUFFER, at, farewell, read_some, too_slow};
 use crate::port::take_calls;
 use crate::transport::prepare;
 
 use super::client::{Client, Next, Shared};
-use super::frame::{Decoder, FrameError, LONGEST_COMMAND};
+use super::frame::{Decoder, FrameError};
 
 /// With so many bytes unread, nothing more is heard from a client.
 pub(crate) const MOST_UNREAD: usize = 64 << 10;
@@ -33,13 +33,19 @@ pub(crate) const MOST_UNREAD: usize = 64 << 10;
 pub(crate) const COMMAND_TIME: Duration = Duration::from_secs(10);
 /// Who has to say who it is does so in this time.
 pub(crate) const AUTH_TIME: Duration = Duration::from_secs(30);
-/// After an error that ends a connection, so long is waited for the client to read it.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// So many bytes are heard behind a command that waits.
+pub(crate) const MOST_BEHIND: usize = 64 << 10;
 
 /// Said to whoever finds no place.
 const FULL: &str = "-ERR max number of clients reached; close some, or try again\r\n";
 /// Said to whoever does not speak TLS where everybody has to.
 const PLAIN: &str = "-ERR at this port everybody speaks TLS: use rediss:// or turn TLS on\r\n";
+/// Said to whoever begins a command and does not end it.
+const SLOW: &str = "-ERR Protocol error: the command did not come to its end in time\r\n";
+/// Said where all clients together have begun too much.
+const UNFINISHED: &str = "-ERR too many commands have not come to their end; try again later\r\n";
+/// Said to whoever waits for a lock when its token is revoked.
+const REVOKED: &str = "-NOAUTH the token was revoked\r\n";
 
 /// The Redis protocol, while it is served. Dropping it ends every connection.
 pub(crate) struct Serving {
@@ -98,10 +104,15 @@ impl Server {
     }
 
     /// Makes a connection ready, and serves it.
-    async fn receive(&self, mut stream: TcpStream, from: SocketAddr) -> io::Result<()> {
+    async fn receive(&self, stream: TcpStream, from: SocketAddr) -> io::Result<()> {
         prepare(&stream)?;
         let Some(place) = self.quota.enter(from.ip()) else {
-            return tell(&mut stream, FULL).await;
+            // There may be very many of them: not everybody is told.
+            let mut turn = self.quota.farewells();
+            if turn.set(1, MOST_FAREWELLS) {
+                farewell(stream, FULL.as_bytes()).await;
+            }
+            return Ok(());
         };
         match self.acceptor.accept(stream, from).await {
             Ok((Stream::Tcp(stream), origin)) => {
@@ -112,7 +123,10 @@ impl Server {
                 let (reader, writer) = tokio::io::split(stream);
                 self.serve(reader, writer, from, origin, place).await
             }
-            Err(AcceptError::Plain(mut stream)) => tell(&mut stream, PLAIN).await,
+            Err(AcceptError::Plain(stream)) => {
+                farewell(stream, PLAIN.as_bytes()).await;
+                Ok(())
+            }
             Err(error) => Err(io::Error::other(error)),
         }
     }
@@ -126,7 +140,7 @@ impl Server {
         origin: Origin,
         place: quota::Place,
     ) -> io::Result<()> {
-        let client = Client::new(&self.shared, origin, from.ip().to_string());
+        let client = Client::new(&self.shared, origin, from.ip(), place.machine());
         let mut connection = Connection {
             client,
             quota: &self.quota,
@@ -137,6 +151,7 @@ impl Server {
             writer,
             decoder: Decoder::default(),
             bytes: Vec::new(),
+            unfinished: self.quota.unfinished(),
             begun: None,
             unread: Vec::new(),
         };
@@ -157,6 +172,8 @@ struct Connection<'a, R, W> {
     decoder: Decoder,
     /// What has come and is not answered.
     bytes: Vec<u8>,
+    /// Counts them, unless they are answered at once.
+    unfinished: Bytes<'a>,
     /// When the command has to be whole whose beginning has come.
     begun: Option<Instant>,
     /// What has been answered and is not written.
@@ -165,9 +182,8 @@ struct Connection<'a, R, W> {
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     async fn run(&mut self) -> io::Result<()> {
-        let (quota, metrics) = (self.quota, self.metrics);
+        let metrics = self.metrics;
         let _connected = metrics.connect(Interface::Resp);
-        let mut unfinished = quota.unfinished();
         let connected = Instant::now();
         let mut stays = false;
         loop {
@@ -176,7 +192,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             if answered? == Next::End {
                 return Ok(());
             }
-            self.count(&mut unfinished)?;
+            if !self.count() {
+                self.say_last(UNFINISHED).await?;
+                return Err(too_much());
+            }
             let nobody = (!self.client.is_identified()).then_some(connected + AUTH_TIME);
             let limit = self.begun.into_iter().chain(nobody).min();
             if !stays && (self.client.bound.is_used() || self.client.watching.is_on()) {
@@ -206,7 +225,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
                         return Err(io::Error::other(Denied::UnknownToken));
                     }
                 }
-                () = at(limit) => return Err(too_slow()),
+                () = at(limit) => {
+                    // Whoever has said nothing waits for no answer, and would take it for that to the next command.
+                    if self.begun.is_some() {
+                        self.say_last(SLOW).await?;
+                    }
+                    return Err(too_slow());
+                }
                 () = self.place.makes_way() => {
                     return Err(io::Error::other("it makes way for others"));
                 }
@@ -214,8 +239,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
         }
     }
 
-    /// Bytes of a command that is not whole count.
-    fn count(&mut self, unfinished: &mut Bytes<'_>) -> io::Result<()> {
+    /// Bytes of a command that is not whole count. Returns false if there are too many, of all clients.
+    fn count(&mut self) -> bool {
         if self.bytes.is_empty() {
             self.begun = None;
             if self.bytes.capacity() > USUAL_BUFFER {
@@ -224,10 +249,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
         } else {
             self.begun.get_or_insert_with(|| Instant::now() + COMMAND_TIME);
         }
-        match unfinished.set(self.bytes.len(), quota::MOST_UNFINISHED) {
-            true => Ok(()),
-            false => Err(io::Error::other("too many commands have not come to their end")),
-        }
+        self.unfinished.set(self.bytes.len(), quota::MOST_UNFINISHED)
+    }
+
+    /// Tells a client that is about to be hung up on why.
+    async fn say_last(&mut self, word: &str) -> io::Result<()> {
+        self.unread.extend_from_slice(word.as_bytes());
+        self.write().await
     }
 
     /// Answers the commands that have come. Answers are written when there is nothing more to do at once.
@@ -264,7 +292,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
 
     /// Answers the command that begins there and is whole.
     async fn answer(&mut self, begin: usize) -> io::Result<Next> {
-        let mut later = Vec::new();
+        let (mut later, mut last_word) = (Vec::new(), None);
         let identity = self.client.identity.clone();
         let is_revoked = || identity.as_ref().is_ok_and(|identity| !identity.is_known());
         let next = {
@@ -277,7 +305,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             match polled {
                 Poll::Ready(next) => next,
                 Poll::Pending => loop {
-                    let has_room = later.len() < LONGEST_COMMAND;
+                    let has_room = later.len() < MOST_BEHIND;
+                    // Many wait, and most commands are short: those do not count.
+                    let kept = (self.bytes.len() + later.len()).saturating_sub(IDLE_CHUNK);
+                    if !self.unfinished.set(kept, quota::MOST_UNFINISHED) {
+                        last_word = Some(UNFINISHED);
+                        break Next::End;
+                    }
                     tokio::select! {
                         next = &mut answering => break next,
                         // Commands behind one that waits, wait. The end of the connection ends it.
@@ -288,13 +322,19 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
                         }
                         Ok(()) = self.readings.changed() => {
                             if is_revoked() {
-                                return Err(io::Error::other(Denied::UnknownToken));
+                                last_word = Some(REVOKED);
+                                break Next::End;
                             }
                         }
                     }
                 },
             }
         };
+        if let Some(word) = last_word {
+            // What the client waited for is given up.
+            self.say_last(word).await?;
+            return Ok(Next::End);
+        }
         self.bytes.extend_from_slice(&later);
         self.take_replies();
         Ok(next)
@@ -340,7 +380,7 @@ async fn write(
     Ok(())
 }
 
-/// Says a last word. Whoever is gone will not be told.
-async fn tell(stream: &mut TcpStream, last: &str) -> io::Result<()> {
-    timeout(FAREWELL, stream.write_all(last.as_bytes())).await.unwrap_or(Ok(()))
+/// That all clients together have begun too much.
+fn too_much() -> io::Error {
+    io::Error::other("too many commands have not come to their end")
 }

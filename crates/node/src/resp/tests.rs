@@ -9,9 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::{Instant, timeout};
 
 use super::client::Shared;
-use super::server::{AUTH_TIME, COMMAND_TIME, MOST_UNREAD, Server};
+use super::server::{AUTH_TIME, COMMAND_TIME, MOST_BEHIND, MOST_UNREAD, Server};
 use crate::Node;
 use crate::access::{Origin, Role, TokenFile};
+use crate::native::quota::{MOST_UNFINISHED, Quota};
 use crate::patience::READ_TIME;
 use crate::testing::alone_with as alone;
 
@@ -20,12 +21,17 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// A client at the other end of a pipe that holds so many bytes.
 fn pipe(node: &Node, bytes: usize) -> DuplexStream {
+    pipe_within(node, bytes, Arc::default())
+}
+
+/// The same, within a quota.
+fn pipe_within(node: &Node, bytes: usize, quota: Arc<Quota>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(bytes);
     let (reader, writer) = tokio::io::split(far);
     let acceptor = node.protection.acceptor.clone();
     let (engine, access) = (Arc::clone(&node.engine), Arc::clone(&acceptor.access));
     let shared = Arc::new(Shared::new(engine, node.gateway().clone(), access, Duration::ZERO));
-    let server = Server { shared, quota: Arc::default(), acceptor };
+    let server = Server { shared, quota, acceptor };
     let from: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let place = server.quota.enter(from.ip()).unwrap();
     tokio::spawn(async move { server.serve(reader, writer, from, Origin::Loopback, place).await });
@@ -57,7 +63,11 @@ async fn a_command_that_never_comes_to_its_end_is_cut_off() {
         let mut client = pipe(&node, 1 << 10);
         client.write_all(words).await.unwrap();
         let (told, after) = rest(&mut client).await;
-        assert_eq!((told.as_str(), after.as_secs()), ("", COMMAND_TIME.as_secs()));
+        assert!(
+            told.starts_with("-ERR Protocol error: the command did not come to its end"),
+            "{told}"
+        );
+        assert_eq!(after.as_secs(), COMMAND_TIME.as_secs());
     }
 }
 
@@ -93,6 +103,72 @@ async fn who_does_not_read_is_cut_off_and_not_much_is_kept_for_it() {
     }
     assert!(said < 2 * MOST_UNREAD, "{said} bytes were heard");
     assert_eq!(began.elapsed().as_secs(), READ_TIME.as_secs());
+}
+
+#[tokio::test]
+async fn behind_a_command_that_waits_not_much_is_heard_and_it_counts() {
+    let node = alone(|_| {}).await;
+    let held = node.lock("x").await.unwrap();
+    let quota = Arc::new(Quota::default());
+    let mut others = quota.unfinished();
+    let mut client = pipe_within(&node, 1 << 10, Arc::clone(&quota));
+    client.write_all(b"CATRACA.LOCK x\r\n").await.unwrap();
+    let ping = b"PING\r\n".repeat(100);
+    let mut said = 0;
+    // The pipe is full when the node hears no more: it is alone with this task, and has had its turns.
+    let mut turns = 0;
+    while turns < 10_000 {
+        let mut saying = std::pin::pin!(client.write(&ping));
+        let tried =
+            std::future::poll_fn(|context| std::task::Poll::Ready(saying.as_mut().poll(context)));
+        if let std::task::Poll::Ready(written) = tried.await {
+            said += written.unwrap();
+            assert!(said < 2 * MOST_BEHIND, "{said} bytes were heard");
+        }
+        turns += 1;
+        tokio::task::yield_now().await;
+    }
+    assert!(said >= MOST_BEHIND, "{said} bytes were heard");
+    assert!(!others.set(MOST_UNFINISHED, MOST_UNFINISHED), "they count");
+    drop((others, held));
+    let mut heard = [0; 1];
+    timeout(LIMIT, client.read_exact(&mut heard)).await.unwrap().unwrap();
+    assert_eq!(&heard, b"*", "it has the lock");
+
+    drop(client);
+    let (held, quota) = (node.lock("y").await.unwrap(), Arc::new(Quota::default()));
+    let mut others = quota.unfinished();
+    let mut client = pipe_within(&node, 1 << 10, Arc::clone(&quota));
+    client.write_all(b"CATRACA.LOCK y\r\n").await.unwrap();
+    assert!(others.set(MOST_UNFINISHED, MOST_UNFINISHED));
+    // It may have been cut off already.
+    client.write_all(&b"PING\r\n".repeat(200)).await.ok();
+    let (told, _) = rest(&mut client).await;
+    assert!(told.starts_with("-ERR too many commands have not come to their end"), "{told}");
+    drop(held);
+    assert!(node.lock("y").or_refuse().await.is_ok(), "it waits no more");
+}
+
+#[tokio::test]
+async fn whoever_waits_when_its_token_is_revoked_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens");
+    let token = TokenFile::change(&path, |file| file.add("job", Role::Lock, &[], "now")).unwrap();
+    let node = alone(|config| config.security.tokens = Some(path.clone())).await;
+    let held = node.lock("x").await.unwrap();
+    let mut client = pipe(&node, 1 << 10);
+    assert_eq!(call(&mut client, &format!("AUTH {token}")).await, "+OK");
+    client.write_all(b"CATRACA.LOCK x\r\n").await.unwrap();
+    let waits = async {
+        while node.status().waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, waits).await.expect("it waits");
+    TokenFile::change(&path, |file| file.revoke("job")).unwrap();
+    node.protection.acceptor.access.reload().unwrap();
+    assert_eq!(rest(&mut client).await.0, "-NOAUTH the token was revoked\r\n");
+    drop(held);
 }
 
 #[tokio::test(start_paused = true)]

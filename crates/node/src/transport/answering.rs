@@ -57,6 +57,18 @@ impl Transport {
         match take_calls(&listener, &mut JoinSet::new(), receive).await {}
     }
 
+    /// What a caller says of itself, unless it takes too long, or too many others do.
+    async fn introduced<T>(
+        &self,
+        saying: impl Future<Output = Result<T, HandshakeError>>,
+    ) -> Result<T, HandshakeError> {
+        let said = self.acceptor.introduced(in_time(saying)).await;
+        said.unwrap_or_else(|| {
+            let why = "too many others called before it had said who it is";
+            Err(HandshakeError::Refused(why.to_string()))
+        })
+    }
+
     async fn receive_user(
         &self,
         stream: UnixStream,
@@ -83,11 +95,12 @@ impl Transport {
 
     /// Tells whoever does not speak TLS that it has to.
     async fn turn_plain_away(&self, mut stream: Stream) -> Result<(), HandshakeError> {
-        let hello: Hello = in_time(async {
-            handshake::hear_magic(&mut stream).await?;
-            handshake::hear(&mut stream).await
-        })
-        .await?;
+        let hello: Hello = self
+            .introduced(async {
+                handshake::hear_magic(&mut stream).await?;
+                handshake::hear(&mut stream).await
+            })
+            .await?;
         let why =
             "this node speaks TLS only: whoever calls has to be told which authority to trust";
         match hello.caller {
@@ -109,16 +122,17 @@ impl Transport {
         origin: Origin,
         server: &Server,
     ) -> Result<(), HandshakeError> {
-        let (hello, proof): (Hello, Proof) = in_time(async {
-            handshake::hear_magic(&mut stream).await?;
-            let hello: Hello = handshake::hear(&mut stream).await?;
-            // Another version may say something else after its hello.
-            let is_ours = hello.version == VERSION;
-            let proof =
-                if is_ours { handshake::hear(&mut stream).await? } else { Proof::default() };
-            Ok((hello, proof))
-        })
-        .await?;
+        let (hello, proof): (Hello, Proof) = self
+            .introduced(async {
+                handshake::hear_magic(&mut stream).await?;
+                let hello: Hello = handshake::hear(&mut stream).await?;
+                // Another version may say something else after its hello.
+                let is_ours = hello.version == VERSION;
+                let proof =
+                    if is_ours { handshake::hear(&mut stream).await? } else { Proof::default() };
+                Ok((hello, proof))
+            })
+            .await?;
         let speaks = hello.version;
         let other_version = (speaks != VERSION).then(|| {
             format!(

@@ -53,6 +53,24 @@ fn a_lock_that_is_named_is_found_without_looking_at_the_others() {
 }
 
 #[test]
+fn the_status_tells_what_its_shards_have_shown_before() {
+    let mut member = Member::ready(1, "naimi-trehel");
+    for names in [&["x"][..], &["x"], &["y", "z"]] {
+        hold(&mut member, names, 1);
+    }
+    let Member { member, driver } = &mut member;
+    let mut tally = Tally::default();
+    member.serve(driver, &mut Vec::new(), |_, host, _| host.look(&mut |shard| tally.add(shard)));
+    let links = &mut |_: &str| LinkStatus::Connecting;
+    let health = Health { group: "g", links, registry: None, anomalies: 0 };
+    let status = member.service().status(health, tally, Time(1));
+    assert_eq!((status.locks, status.held, status.waiting), (3, 3, 1));
+    assert_eq!((status.grants, status.handovers, status.messages), (3, 0, 0));
+    let algorithms: Vec<&str> = status.namespaces.iter().map(|it| &*it.algorithm).collect();
+    assert_eq!(algorithms, ["naimi-trehel"]);
+}
+
+#[test]
 fn names_that_are_guarded_together_and_semaphores_are_found_by_name_too() {
     let mut member = Member::ready(1, "bouabdallah-laforest");
     hold(&mut member, &["x", "y"], 1);
