@@ -12,6 +12,7 @@ mod document;
 pub(crate) mod feed;
 mod force;
 pub(crate) mod fuzzing;
+mod header;
 mod health;
 mod hold;
 mod holds;
@@ -168,7 +169,7 @@ fn router(api: Api) -> Router {
 
 /// What holds for every request and every answer.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let mut response = match host::check(&request) {
+    let mut response = match header::check(&request).and_then(|()| host::check(&request)) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
