@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use catraca_client::clock;
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, Operation, Page, Picture, Query,
@@ -251,6 +252,11 @@ impl Gateway {
     /// Looks at the node once a second, for whoever wants to know, until `stop` says so.
     pub(crate) fn observe(&self, stop: watch::Receiver<bool>) -> Arc<Observed> {
         Observed::start(Arc::clone(&self.engine), stop)
+    }
+
+    /// For how long from now on nobody else is let into what is held here, whatever happens to the node.
+    pub(crate) fn certain(&self) -> Duration {
+        self.engine.serve(|service, _, _| service.certain(clock::now()))
     }
 
     /// How the node is doing.
