@@ -13,7 +13,7 @@ import time
 
 import catraca
 
-ADDRESS = "127.0.0.1:7801"
+ADDRESS = "127.0.0.1:7879"
 JOBS, DONE = pathlib.Path("jobs"), pathlib.Path("done")
 LICENCES = 2  # the program that does the work has so many
 

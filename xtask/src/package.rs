@@ -110,12 +110,41 @@ fn shared(binary: &Binary) -> Result<Tree> {
     Ok(tree)
 }
 
+/// What there is to read: the manual with its pictures, and what belongs to operations.
+fn documents() -> Result<Tree> {
+    let mut tree = Tree::default();
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"] {
+        tree.file(name, 0o644, source(name)?);
+    }
+    for folder in ["contrib", "docs"] {
+        gather(folder, &mut tree)?;
+    }
+    Ok(tree)
+}
+
+/// Everything in a folder of the repository.
+fn gather(folder: &str, tree: &mut Tree) -> Result<()> {
+    let path = shell::root().join(folder);
+    let entries =
+        std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        match entry.file_type()?.is_dir() {
+            true => gather(&name, tree)?,
+            false => tree.file(&name, 0o644, source(&name)?),
+        }
+    }
+    Ok(())
+}
+
 /// A folder to unpack anywhere.
 fn plain(binary: &Binary, shared: &Tree, time: u64) -> Result<Vec<u8>> {
     let mut inner = Tree::default();
     inner.file("bin/catraca", 0o755, binary.bytes.clone());
     inner.merge("", shared);
-    for name in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
+    inner.merge("", &documents()?);
+    for name in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
         inner.file(name, 0o644, source(name)?);
     }
     for name in ["catraca.service", "catraca.toml"] {
@@ -149,4 +178,37 @@ fn time() -> Result<u64> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_have_the_whole_manual_and_every_picture_that_it_shows() {
+        let documents = documents().unwrap();
+        let packed: Vec<&str> = documents.files().map(|(path, _)| path).collect();
+        let mut missing = Vec::new();
+        for (path, content) in documents.files().filter(|(path, _)| path.ends_with(".md")) {
+            let text = String::from_utf8_lossy(content);
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let pictures = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+            for (link, _) in
+                pictures.filter(|(link, _)| link.ends_with(".png") || link.ends_with(".svg"))
+            {
+                let wanted =
+                    if folder.is_empty() { link.into() } else { format!("{folder}/{link}") };
+                if !link.contains("://") && !link.starts_with("../") && !packed.contains(&&*wanted)
+                {
+                    missing.push(format!("{path}: {link}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+        for wanted in
+            ["docs/SERVICE.md", "docs/algorithms/README.md", "contrib/grafana/catraca.json"]
+        {
+            assert!(packed.contains(&wanted), "{wanted}");
+        }
+    }
 }

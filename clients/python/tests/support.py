@@ -75,6 +75,13 @@ class Node:
             self._process.wait()
             self._process = None
 
+    def stop(self) -> None:
+        """Stops it in order."""
+        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            self._process.wait(GENEROUS)
+            self._process = None
+
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)
 

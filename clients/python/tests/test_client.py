@@ -9,6 +9,7 @@ from pathlib import Path
 # First: it finds the package.
 from support import GENEROUS, Line, Node, WithNode, run_python, until
 import catraca
+from catraca._hold import now
 
 #: Adds one to the number in a file, in two steps, under a lock; says nothing of it.
 CONTENDER = """
@@ -247,6 +248,33 @@ class Faults(unittest.TestCase):
                 self.assertGreater(time.monotonic() - began, 0.5)
             finally:
                 self.node.resume()
+
+    def test_a_node_that_stops_costs_its_locks_and_whoever_waits_goes_to_the_next_one(self) -> None:
+        first, granted = Node("--drain", "0s"), []
+        self.addCleanup(first.close)
+        client = catraca.Client([first.address, self.node.address], retry=GENEROUS)
+        self.addCleanup(client.close)
+        lock = client.lock("a")
+        waiter = threading.Thread(target=lambda: granted.append(client.lock("a", timeout=GENEROUS)))
+        waiter.start()
+        first.stop()
+        self.assertTrue(lock.lost.wait(GENEROUS))
+        waiter.join(GENEROUS)
+        # The other node is a group of its own, where nobody has the lock.
+        self.assertTrue(granted[0].is_held)
+
+    def test_with_a_short_lease_a_silent_node_is_given_up_sooner(self) -> None:
+        node = Node("--lease", "1s")
+        self.addCleanup(node.close)
+        client = catraca.Client(node.address, retry=GENEROUS)
+        self.addCleanup(client.close)
+        lock = client.lock("a")
+        # Nobody else is let in before the node's lease is over, which lasts a second.
+        self.assertLess(lock._lease.valid_until, now() + 1)
+        node.pause()
+        self.assertTrue(lock.lost.wait(GENEROUS))
+        until(lambda: not lock.is_held)
+        node.resume()
 
     def test_the_second_address_is_used_when_the_first_is_gone(self) -> None:
         other = Node()

@@ -3,12 +3,17 @@
 import socket
 import threading
 import unittest
+from typing import Callable
+from unittest import mock
 
 # First: it finds the package.
 import support
 import catraca
-from catraca._hold import DEFAULT_PORT, Lease, Place, Request, millis
+from catraca._hold import DEFAULT_PORT, LONGEST_SILENCE, Lease, Place, Request, certainty, millis, now
 from catraca._resp import Parser, ServerError, encode
+
+#: The lock '#1' with the fence 77.
+GRANTED = b"*2\r\n$2\r\n#1\r\n$2\r\n77\r\n"
 
 
 class Protocol(unittest.TestCase):
@@ -75,17 +80,26 @@ class Values(unittest.TestCase):
     def test_a_lease_counts_from_what_was_sent_and_leaves_time_to_stop(self) -> None:
         lease = Lease(30.0, sent=100.0)
         self.assertTrue(100.0 < lease.due < lease.lost_at < lease.valid_until < 130.0)
-        lease.renewed(110.0)
+        lease.renewed(30.0, 110.0)
         self.assertTrue(110.0 < lease.due < lease.valid_until < 140.0)
-        lease.renewed(105.0)
+        lease.renewed(30.0, 105.0)
         self.assertTrue(lease.due > 110.0)
+        lease.renewed(1.0, 120.0)
+        self.assertTrue(120.0 < lease.lost_at < lease.valid_until < 121.0)
+
+    def test_a_node_is_certain_for_as_long_as_it_says_and_not_for_ever(self) -> None:
+        self.assertEqual((certainty(1500), certainty(0)), (1.5, 0.0))
+        self.assertEqual(certainty(2**63 - 1), LONGEST_SILENCE)
+        for wrong in (-1, b"1500", None):
+            self.assertRaises(catraca.ProtocolError, certainty, wrong)
 
 
 class Strangers(unittest.TestCase):
     """Somebody else answers."""
 
-    def serve(self, answers: "list[bytes]") -> str:
-        """Gives one answer to each request of one connection, and keeps what was said."""
+    def serve(self, answers: "list[bytes]", before: Callable[[], None] = lambda: None) -> str:
+        """Gives one answer to each request of one connection, and keeps what was said. Does something
+        before the first answer."""
         listener = socket.create_server(("127.0.0.1", 0))
         self.said = b""
 
@@ -93,6 +107,7 @@ class Strangers(unittest.TestCase):
             stream, _ = listener.accept()
             for answer in answers:
                 self.said += stream.recv(65536)
+                before()
                 stream.sendall(answer)
             stream.recv(65536)
             stream.close()
@@ -103,7 +118,7 @@ class Strangers(unittest.TestCase):
         return "127.0.0.1:%d" % listener.getsockname()[1]
 
     def test_the_token_comes_first(self) -> None:
-        address = self.serve([b"+OK\r\n", b"*2\r\n$2\r\n#1\r\n$2\r\n77\r\n"])
+        address = self.serve([b"+OK\r\n", GRANTED, b":5000\r\n"])
         with catraca.Client(address, token="secret") as client:
             self.assertEqual(client.lock("a").fence, 77)
         self.assertTrue(self.said.startswith(encode("AUTH", "secret")))
@@ -113,6 +128,37 @@ class Strangers(unittest.TestCase):
         with catraca.Client(address, token="secret") as client:
             with self.assertRaisesRegex(catraca.AuthenticationError, "nobody has this token"):
                 client.lock("a")
+
+    def test_a_lock_of_a_connection_is_as_certain_as_its_node_says(self) -> None:
+        with catraca.Client(self.serve([GRANTED, b":5000\r\n"])) as client:
+            lock = client.lock("a")
+            self.assertLess(lock._lease.valid_until, now() + 5)
+            self.assertTrue(lock.is_held)
+        self.assertEqual(self.said, encode("CATRACA.LOCK", "a") + encode("CATRACA.CERTAIN"))
+
+    def test_a_node_that_is_not_certain_of_what_it_grants_is_not_used(self) -> None:
+        with catraca.Client(self.serve([GRANTED, b":0\r\n"]), retry=0) as client:
+            with self.assertRaisesRegex(catraca.Unavailable, "certain"):
+                client.lock("a")
+        with catraca.Client(self.serve([GRANTED, b"-ERR unknown command\r\n"])) as client:
+            self.assertRaises(catraca.Refused, client.lock, "a")
+            self.assertEqual(client._idle, [], "what was granted ends with the connection")
+
+    def test_a_lock_that_was_waited_for_is_renewed_before_anybody_relies_on_it(self) -> None:
+        # A clock that goes on by more than the time to live while the node does not answer.
+        late = 0.0
+
+        def wait() -> None:
+            nonlocal late
+            late = 100.0
+
+        address = self.serve([GRANTED, b":1\r\n"], wait)
+        with mock.patch("catraca.client.now", lambda: now() + late), mock.patch(
+            "catraca._hold.now", lambda: now() + late
+        ):
+            with catraca.Client(address) as client:
+                self.assertTrue(client.lock("a", ttl=60).is_held)
+        self.assertTrue(self.said.endswith(encode("CATRACA.RENEW", "#1", 60000)))
 
     def test_another_protocol_is_said_to_be_one(self) -> None:
         address = self.serve([b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use support::left_out::left_out;
 use support::service::{Process, addresses, wait_until};
 use support::{Folder, Ran};
 
@@ -82,7 +83,7 @@ fn now() -> i64 {
 #[test]
 fn a_step_of_the_clock_loses_nothing_and_fences_grow() {
     let Some(library) = library() else {
-        return println!("left out: there is no libfaketime here (Debian's package faketime)");
+        return left_out("a step of the clock", "libfaketime");
     };
     let machine = Machine { folder: Folder::new(), node: addresses(1).remove(0), library };
     machine.steps_to(0);

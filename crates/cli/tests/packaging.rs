@@ -7,6 +7,8 @@ use support::Folder;
 
 /// The file that packages install as /etc/catraca/catraca.toml.
 const EXAMPLE: &str = include_str!("../../../packaging/catraca.toml");
+/// The unit of the service.
+const UNIT: &str = include_str!("../../../packaging/catraca.service");
 
 #[test]
 fn the_example_of_a_configuration_is_valid_and_so_is_everything_that_it_suggests() {
@@ -23,4 +25,12 @@ fn the_example_of_a_configuration_is_valid_and_so_is_everything_that_it_suggests
     folder.write("suggested.toml", suggested.join("\n"));
     let group = folder.run(&["config", "check", "suggested.toml"]).quietly(0);
     group.says("a (this node)").says("raymond");
+}
+
+/// In a user namespace of its own a service sees other users as 'nobody', whoever they are.
+#[test]
+fn the_service_sees_which_user_of_the_machine_comes_to_its_socket() {
+    let settings = UNIT.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let on = |line: &&str| line.starts_with("PrivateUsers=") && !line.ends_with("=no");
+    assert_eq!(settings.filter(on).collect::<Vec<_>>(), Vec::<&str>::new());
 }

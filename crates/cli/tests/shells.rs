@@ -3,16 +3,16 @@
 
 mod support;
 
-use std::io::Write;
 use std::process::{Command, Stdio};
 
+use support::left_out::{judged, left_out};
 use support::{Folder, Ran};
 
-/// Whether a program is on this machine; tells the tester if it is not.
+/// Whether a program is on this machine; what needs it is left out otherwise.
 fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
-        say(&format!("left out: '{program}' is not there"));
+        left_out("what it reads", program);
     }
     found
 }
@@ -118,8 +118,9 @@ fn wrong_names_are_refused_with_what_there_is() {
     assert!(ran.code == Some(2) && ran.stderr.contains("bash"), "{ran:?}");
 }
 
-/// Tells whoever runs the tests.
-fn say(what: &str) {
-    // If nobody listens, nobody has to know.
-    writeln!(std::io::stderr(), "{what}").ok();
+#[test]
+fn what_is_installed_for_tests_may_not_be_left_out_where_it_is_required() {
+    assert!(judged("pages", "groff", false).unwrap().starts_with("left out: pages: "));
+    assert!(judged("pages", "groff", true).unwrap_err().contains("there is no groff here"));
+    assert!(judged("a script", "zsh", true).is_ok(), "nobody installs it");
 }

@@ -3,10 +3,10 @@
 
 mod support;
 
-use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 use catraca_client::Client;
+use support::left_out::left_out;
 use support::service::{Service, wait_until};
 use support::{Folder, Ran};
 
@@ -19,7 +19,7 @@ impl Terminal {
     /// Nothing where tmux is missing.
     fn open() -> Option<Self> {
         if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err() {
-            say("left out: 'tmux' is not there");
+            left_out("what a terminal shows", "tmux");
             return None;
         }
         let terminal = Terminal { folder: Folder::new() };
@@ -218,12 +218,6 @@ fn without_a_terminal_or_a_node_it_does_not_begin() {
     assert!(dumb.code == Some(2) && dumb.stdout.contains("top needs a terminal"), "{dumb:?}");
     let nobody: Ran = command.env("TERM", "xterm").output().unwrap().into();
     assert!(nobody.code == Some(125) && nobody.stdout.contains("start a node"), "{nobody:?}");
-}
-
-/// Tells whoever runs the tests.
-fn say(what: &str) {
-    // If nobody listens, nobody has to know.
-    writeln!(std::io::stderr(), "{what}").ok();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use catraca_client::clock;
 use catraca_client::protocol::ForcedHold;
 use catraca_group::{
     AcquireDurable, AcquireTimed, DurableHold, HoldId, Links, MOST_REQUESTS, NodeState, Operation,
@@ -322,6 +323,11 @@ impl Gateway {
     /// How the node stands in its group. Takes no look at its locks.
     pub(crate) fn node_state(&self) -> NodeState {
         self.engine.node_state()
+    }
+
+    /// For how long from now on nobody else is let into what is held here, whatever happens to the node.
+    pub(crate) fn certain(&self) -> Duration {
+        self.engine.serve(|service, _, _| service.certain(clock::now()))
     }
 
     /// How the node is doing.

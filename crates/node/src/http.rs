@@ -12,6 +12,7 @@ mod document;
 pub(crate) mod feed;
 mod force;
 pub(crate) mod fuzzing;
+mod header;
 mod health;
 mod hold;
 mod holds;
@@ -169,7 +170,9 @@ fn router(api: Api) -> Router {
 /// What holds for every request and every answer.
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let asks_for_lfs = git::asks_for_lfs(request.headers());
-    let mut response = match host::check(&request, api.access.wants_proof()) {
+    let is_served =
+        header::check(&request).and_then(|()| host::check(&request, api.access.wants_proof()));
+    let mut response = match is_served {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };

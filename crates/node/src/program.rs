@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use catraca_client::clock;
 use catraca_core::Fence;
 use catraca_group::{
     Acquire as Asking, Asked, Key, LockName, MOST_PERMITS, Origin, Place, Refusal, RequestId, Time,
@@ -226,7 +227,10 @@ enum Hold {
     Known(RequestId, Vec<u64>),
 }
 
-/// Locks that are held. They are released when the guard is dropped, or by [`release`](Self::release).
+/// Locks that are held. It tells of them in the same words as [the guard](catraca_client::Guard) of a client in
+/// another process.
+///
+/// They are released when the guard is dropped, or by [`release`](Self::release).
 ///
 /// If others wait at another member, the lock is sent to them at once; or, if this node's last
 /// release of it was followed within microseconds by a new request, together with the next request,
@@ -265,18 +269,23 @@ impl Guard {
 
     /// One number for each name that was asked for, in the same order. The locks of a namespace that
     /// knows sets have one number together.
-    pub fn fences(&self) -> impl Iterator<Item = u64> + '_ {
-        let (one, many) = match &self.hold {
-            Hold::Simple(_, fence) => (Some(fence.0), &[][..]),
-            Hold::Known(_, fences) => (None, &fences[..]),
-        };
-        one.into_iter().chain(many.iter().copied())
+    pub fn fences(&self) -> &[u64] {
+        match &self.hold {
+            Hold::Simple(_, fence) => std::slice::from_ref(&fence.0),
+            Hold::Known(_, fences) => fences,
+        }
     }
 
-    /// Until when nobody else can hold the locks, by [`clock::now`](catraca_client::clock::now), if the
+    /// Until when nobody else can hold the locks, by [`clock::now`], if the
     /// node hears nothing more from its group. While it does, this moves on.
     pub fn valid_until(&self) -> Time {
         if self.is_lost() { Time(0) } else { self.engine.valid_until() }
+    }
+
+    /// Whether the locks are held for certain. Look at this right before every action that must not be done
+    /// without them; only a check of the fence where the action takes place is better.
+    pub fn is_valid(&self) -> bool {
+        clock::now() < self.valid_until()
     }
 
     /// Returns when the locks are no longer held although they were not released: the node has

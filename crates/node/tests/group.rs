@@ -131,7 +131,8 @@ async fn guards_of_a_node_that_stops_are_lost_before_anybody_else_is_let_in() {
     let mut nodes = support::group_of(configs, listeners).await;
     let stopped = nodes.remove(1);
     let guard = stopped.lock("x").await.unwrap();
-    assert!(guard.valid_until() > Time(0));
+    assert!(guard.valid_until() > Time(0) && guard.is_valid());
+    assert_eq!(guard.fences(), [guard.fence()]);
     let mut next = Box::pin(nodes[0].lock("x").into_future());
     let stopping = stopped.stop();
     tokio::pin!(stopping);
@@ -145,6 +146,7 @@ async fn guards_of_a_node_that_stops_are_lost_before_anybody_else_is_let_in() {
     let granted = tokio::time::timeout(LIMIT, granted).await.expect("the other one is let in");
     assert!(granted.fence() > guard.fence());
     assert_eq!(guard.valid_until(), Time(0), "it knows already");
+    assert!(!guard.is_valid());
     guard.lost().await;
 }
 

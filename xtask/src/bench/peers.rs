@@ -43,7 +43,7 @@ pub(crate) struct Options {
     /// How often everything is measured; the middle one counts
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// Where all figures go, as JSON
+    /// Where all figures go, as JSON; docs/benchmarks.json if all services are measured
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only these services, with commas between; docs/BENCHMARKS.md is not written then
@@ -129,15 +129,16 @@ pub(crate) fn measure(options: &Options) -> Result<()> {
     for (what, why) in &results.missing {
         println!("not measured: {what}: {why}");
     }
-    let Options { seconds, rounds, json, .. } = options;
-    if let Some(file) = json {
+    let Options { seconds, rounds, json, only } = options;
+    let usual = only.is_empty().then(|| shell::root().join("docs/benchmarks.json"));
+    if let Some(file) = json.clone().or(usual) {
         let (seconds, rounds) = (*seconds, *rounds);
         let (machine, results, ratios, ceilings) = (&machine, &results, &ratios, &ceilings);
         let report = Report { machine, seconds, rounds, results, ratios, ceilings };
         let text = serde_json::to_string_pretty(&report)? + "\n";
-        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    if options.only.is_empty() {
+    if only.is_empty() {
         let page = page::write(options, &machine, &results, &worst);
         std::fs::write(shell::root().join("docs/BENCHMARKS.md"), page)?;
     }
@@ -229,7 +230,7 @@ impl Interfaces {
     fn have(&self, kind: Kind) -> bool {
         match kind {
             Kind::Resp | Kind::RespKeys => self.help.contains("--resp"),
-            Kind::Http => self.help.contains("--http"),
+            Kind::Http | Kind::Durable => self.help.contains("--http"),
             _ => true,
         }
     }

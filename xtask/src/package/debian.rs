@@ -57,10 +57,8 @@ fn data(binary: &Binary, shared: &Tree) -> Result<Tree> {
     tree.file(&format!("{documents}/copyright"), 0o644, copyright()?);
     let changes = archive::gzip(&source("CHANGELOG.md")?)?;
     tree.file(&format!("{documents}/NEWS.gz"), 0o644, changes);
-    for name in ["SERVICE.md", "GUARANTEES.md"] {
-        let text = archive::gzip(&source(&format!("docs/{name}"))?)?;
-        tree.file(&format!("{documents}/{name}.gz"), 0o644, text);
-    }
+    // As they are: they lead to each other, and to pictures.
+    tree.merge(documents, &super::documents()?);
     Ok(tree)
 }
 

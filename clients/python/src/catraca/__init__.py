@@ -2,7 +2,7 @@
 
     import catraca
 
-    with catraca.Client("127.0.0.1:7801") as client:
+    with catraca.Client("127.0.0.1:7879") as client:
         with client.lock("deploy", timeout=60) as lock:
             deploy(fence=lock.fence)
 

@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import List, Optional
 
-from ._hold import Place, Settings, now
+from ._hold import Lease, Place, Settings, now
 from ._resp import Parser, Reply, ServerError, Word, encode
 from .errors import CatracaError, Unavailable
 
@@ -17,6 +17,8 @@ class Connection:
 
     def __init__(self, settings: Settings, place: Place, limit: float) -> None:
         self._parser = Parser()
+        #: How certain the locks are that belong to it.
+        self.lease = Lease()
         try:
             self._socket = _open(settings, place, limit)
         except OSError as error:

@@ -14,16 +14,15 @@ from .errors import CatracaError, LockLost, LockTimeout, ProtocolError, Refused,
 Addresses = Union[str, Iterable[str]]
 Tls = Union[bool, ssl.SSLContext]
 
-DEFAULT_PORT = 7801
+DEFAULT_PORT = 7879
 #: A node has to answer within this time, in seconds.
 ANSWER = 5.0
 #: For how long a node that cannot be reached is tried again, unless told otherwise.
 RETRY = 5.0
 #: Between two tries.
 PAUSE = 0.05
-#: A lock without a time to live is given up when its node was silent for so long. A group that goes on
-#: without a node does so after five seconds, unless it was told otherwise.
-SILENCE = 4.0
+#: A node is not trusted for longer without a new answer, however certain it says it is.
+LONGEST_SILENCE = 60.0
 #: Clocks of different machines differ by less than this share.
 DRIFT = 0.02
 #: The longest time to wait that a node takes, in seconds.
@@ -228,15 +227,14 @@ class Lease:
     """How certain a hold is. It counts from when the last request was *sent* that the node has answered,
     so this side knows before the node does."""
 
-    def __init__(self, ttl: Optional[float], sent: float) -> None:
-        self.is_timed = ttl is not None
-        lasts = SILENCE if ttl is None else ttl
-        self._lasts = lasts * (1 - DRIFT)
-        self._sent = sent
+    def __init__(self, lasts: float = 0.0, sent: float = 0.0) -> None:
+        """For so many seconds. Nothing is certain before the node was asked."""
+        self._lasts, self._sent = lasts * (1 - DRIFT), sent
 
-    def renewed(self, sent: float) -> None:
-        """The node has answered what was sent then."""
-        self._sent = max(self._sent, sent)
+    def renewed(self, lasts: float, sent: float) -> None:
+        """The node has answered what was sent then: so many seconds from then on."""
+        if sent >= self._sent:
+            self._lasts, self._sent = lasts * (1 - DRIFT), sent
 
     @property
     def due(self) -> float:
@@ -266,8 +264,10 @@ class Held:
     #: Is set when it is lost.
     lost: Flag
 
-    def __init__(self, request: Request, grant: Grant, sent: float) -> None:
-        self._lease = Lease(request.ttl, sent)
+    def __init__(self, request: Request, grant: Grant, sent: float, lease: Lease) -> None:
+        """Granted over a connection that has this lease."""
+        # Without a time to live it is as certain as everything else of its connection.
+        self._lease = lease if request.ttl is None else Lease(request.ttl, sent)
         self._is_released = False
         #: What the node calls it.
         self.id: str = grant.id
@@ -312,7 +312,7 @@ class Held:
     def _release_again(self, error: Unavailable) -> None:
         """Nobody has said that it is released. Raises :class:`LockLost` if there is no use in asking again."""
         # A lock of a connection ended with it.
-        if not self._lease.is_timed or now() >= self._lease.valid_until:
+        if self.ttl is None or now() >= self._lease.valid_until:
             raise LockLost(f"{self.name}: {error}") from error
 
     def _released(self, reply: Reply) -> None:
@@ -326,7 +326,12 @@ class Held:
             return ["CATRACA.RENEW", self.id, millis(self.ttl)]
         if not is_connected:
             raise Unavailable("the connection has ended, and the lock with it")
-        return ["PING"]
+        return ["CATRACA.CERTAIN"]
+
+    def _is_old(self) -> bool:
+        """Whether the node has to be asked before anybody relies on it: it was waited for, or nothing was
+        said over the connection, for too long."""
+        return now() >= self._lease.due
 
     def _renewal_limit(self, sent: float, answer: float) -> float:
         """For how long a renewal that is sent now may take."""
@@ -334,18 +339,30 @@ class Held:
 
     def _renewed(self, reply: Reply, sent: float) -> None:
         """The node has answered a renewal that was sent then."""
-        if self.ttl is not None and not answered_one(reply):
-            raise LockLost("its time to live was over")
-        self._lease.renewed(sent)
+        if self.ttl is not None:
+            if not answered_one(reply):
+                raise LockLost("its time to live was over")
+            self._lease.renewed(self.ttl, sent)
+            return
+        self._lease.renewed(certainty(reply), sent)
+        if now() >= self._lease.lost_at:
+            raise LockLost("its node cannot be certain of it any more")
 
     def _is_lost_by(self, error: CatracaError) -> bool:
         """Whether it is given up because of what a renewal came to."""
-        may_go_on = isinstance(error, Unavailable) and self._lease.is_timed
+        may_go_on = isinstance(error, Unavailable) and self.ttl is not None
         return not may_go_on or now() >= self._lease.lost_at
 
     def __repr__(self) -> str:
         kind = type(self)
         return f"<{kind.__module__}.{kind.__name__} {', '.join(self.names)} fence={self.fence}>"
+
+
+def certainty(reply: Reply) -> float:
+    """For how many seconds a node is certain of what it holds for a connection."""
+    if not isinstance(reply, int) or reply < 0:
+        raise ProtocolError("the node does not say for how long it is certain of a lock")
+    return min(reply / 1000, LONGEST_SILENCE)
 
 
 def answered_one(reply: Reply) -> bool:

@@ -2,7 +2,7 @@
 
     import catraca.aio
 
-    async with catraca.aio.Client("127.0.0.1:7801") as client:
+    async with catraca.aio.Client("127.0.0.1:7879") as client:
         async with client.lock("deploy", timeout=60) as lock:
             await deploy(fence=lock.fence)
 
@@ -36,6 +36,7 @@ from ._hold import (
     Addresses,
     Grant,
     Held,
+    Lease,
     Place,
     Request,
     Settings,
@@ -46,7 +47,7 @@ from ._hold import (
     now,
 )
 from ._resp import Parser, Reply, ServerError, Word, encode
-from .errors import CatracaError, ProtocolError, Unavailable
+from .errors import CatracaError, LockLost, ProtocolError, Unavailable
 
 __all__ = ["Acquiring", "Client", "Lock"]
 
@@ -59,6 +60,8 @@ class _Connection:
         self._waiting: Deque[asyncio.Future[Reply]] = deque()
         #: Is set when it has ended.
         self.ended = asyncio.Event()
+        #: How certain the locks are that belong to it.
+        self.lease = Lease()
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
@@ -308,7 +311,16 @@ class Client:
             if grant is None:
                 self._give_back(connection)
                 return None
-            return Lock(self, connection, request, grant, sent)
+            lock = Lock(self, connection, request, grant, sent)
+            try:
+                await lock._begin()
+                return lock
+            except Unavailable:
+                self._discard(connection)
+                await self._pause(tries)
+            except BaseException:
+                self._discard(connection)
+                raise
 
     async def _pause(self, tries: Tries) -> None:
         """Waits a little before the next try. Raises what is being handled if there is none."""
@@ -372,11 +384,19 @@ class Lock(Held):
         grant: Grant,
         sent: float,
     ) -> None:
-        super().__init__(request, grant, sent)
+        super().__init__(request, grant, sent, connection.lease)
         self._client, self._connection = client, connection
         self._callbacks: List[Callable[[Lock], None]] = []
         self.lost = asyncio.Event()
-        client._locks.add(self)
+
+    async def _begin(self) -> None:
+        """From now on it is kept. Raises :class:`Unavailable` if the node is not certain of it."""
+        if self._is_old():
+            try:
+                await self._renew(self._client._settings.answer)
+            except LockLost as error:
+                raise Unavailable(str(error)) from error
+        self._client._locks.add(self)
         self._keeper = asyncio.ensure_future(self._keep())
 
     def on_lost(self, callback: Callable[[Lock], None]) -> None:
@@ -435,7 +455,7 @@ class Lock(Held):
 
     async def _ensure_open(self) -> None:
         """A lock with a time to live goes on over a new connection."""
-        if self._lease.is_timed and self._connection.ended.is_set():
+        if self.ttl is not None and self._connection.ended.is_set():
             self._client._used.discard(self._connection)
             self._connection = await self._client._connect()
             self._client._used.add(self._connection)
@@ -451,7 +471,7 @@ class Lock(Held):
                 return
             self._is_asking = True
             try:
-                await self._renew()
+                await self._renew(self._renewal_limit(now(), self._client._settings.answer))
             except CatracaError as error:
                 if self._is_lost_by(error):
                     return self._lose(str(error))
@@ -459,11 +479,10 @@ class Lock(Held):
             finally:
                 self._is_asking = False
 
-    async def _renew(self) -> None:
+    async def _renew(self, limit: float) -> None:
         words = self._renewal(not self._connection.ended.is_set())
         await self._ensure_open()
         sent = now()
-        limit = self._renewal_limit(sent, self._client._settings.answer)
         self._renewed(await self._connection.call(words, limit), sent)
 
     def _lose(self, why: str) -> None:

@@ -16,6 +16,7 @@ from ._hold import (
     Addresses,
     Grant,
     Held,
+    Lease,
     Request,
     Settings,
     Tls,
@@ -25,7 +26,7 @@ from ._hold import (
     now,
 )
 from ._resp import Reply, Word
-from .errors import CatracaError, ProtocolError, Unavailable
+from .errors import CatracaError, LockLost, ProtocolError, Unavailable
 
 
 class Client:
@@ -153,7 +154,14 @@ class Client:
             if grant is None:
                 self._give_back(channel)
                 return None
-            return channel.hold(request, grant, sent)
+            try:
+                return channel.hold(request, grant, sent)
+            except Unavailable:
+                self._discard(channel)
+                self._pause(tries)
+            except BaseException:
+                self._discard(channel)
+                raise
 
     def _pause(self, tries: Tries) -> None:
         """Waits a little before the next try. Raises what is being handled if there is none."""
@@ -246,8 +254,14 @@ class Channel:
             return self._connection.call(words, limit)
 
     def hold(self, request: Request, grant: Grant, sent: float) -> Lock:
-        """From now on it keeps this."""
-        lock = Lock(self, request, grant, sent)
+        """From now on it keeps this. Raises :class:`Unavailable` if the node is not certain of it."""
+        lock = Lock(self, request, grant, sent, self._connection.lease)
+        if lock._is_old():
+            try:
+                with self._exchange:
+                    self._renew(lock, self._answer)
+            except LockLost as error:
+                raise Unavailable(str(error)) from error
         with self._changed:
             self._lock = lock
             self._changed.notify()
@@ -294,7 +308,7 @@ class Channel:
 
     def _ensure_open(self, lock: Lock) -> None:
         """A lock with a time to live goes on over a new connection."""
-        if lock._lease.is_timed and not self._connection.is_open:
+        if lock.ttl is not None and not self._connection.is_open:
             self._connection = self._client._connect()
 
     def _keep(self) -> None:
@@ -322,16 +336,15 @@ class Channel:
                     return
                 if has_come and not self._connection.has_ended():
                     return
-                self._renew(lock)
+                self._renew(lock, lock._renewal_limit(now(), self._answer))
         except CatracaError as error:
             if lock._is_lost_by(error):
                 self._lose(lock, str(error))
 
-    def _renew(self, lock: Lock) -> None:
+    def _renew(self, lock: Lock, limit: float) -> None:
         words = lock._renewal(self._connection.is_open)
         self._ensure_open(lock)
         sent = now()
-        limit = lock._renewal_limit(sent, self._answer)
         lock._renewed(self._connection.call(words, limit), sent)
 
     def _lose(self, lock: Lock, why: str) -> None:
@@ -349,8 +362,10 @@ class Lock(Held):
     #: Is set when it is lost.
     lost: threading.Event
 
-    def __init__(self, channel: Channel, request: Request, grant: Grant, sent: float) -> None:
-        super().__init__(request, grant, sent)
+    def __init__(
+        self, channel: Channel, request: Request, grant: Grant, sent: float, lease: Lease
+    ) -> None:
+        super().__init__(request, grant, sent, lease)
         self._channel = channel
         self._mutex = threading.Lock()
         self._callbacks: List[Callable[[Lock], None]] = []

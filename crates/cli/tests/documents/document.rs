@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use super::block::{Block, Mark, Typed, blocks, without_comment};
 use super::compare::is_as_shown;
+use super::left_out::left_out;
 use super::session::{Manner, Session};
 
 /// The folder of the examples.
@@ -88,7 +89,7 @@ impl Reader<'_> {
                     return;
                 }
                 Mark::Needs(program) if !is_here(program) => {
-                    println!("{}, line {}: there is no {program} here", self.document, block.line);
+                    left_out(&format!("{}, line {}", self.document, block.line), program);
                     self.tally.lacking += 1;
                     return;
                 }

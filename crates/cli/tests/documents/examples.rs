@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::document::repository;
+use super::left_out::left_out;
 
 /// A file of YAML as JSON; nothing where nobody can read it.
 fn yaml(path: &str) -> Option<Value> {
@@ -15,7 +16,7 @@ fn yaml(path: &str) -> Option<Value> {
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(why.contains("No module named"), "{path}: {why}");
-        println!("{path} was left out: python3-yaml is not here");
+        left_out(path, "python3-yaml");
         return None;
     }
     Some(serde_json::from_slice(&output.stdout).unwrap())

@@ -13,6 +13,9 @@ mod compare;
 mod document;
 mod examples;
 mod followed;
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "../support/left_out.rs"]
+mod left_out;
 mod map;
 mod mentioned;
 mod session;

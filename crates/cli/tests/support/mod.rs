@@ -6,6 +6,7 @@ pub(crate) mod browser;
 pub(crate) mod dashboard;
 pub(crate) mod etcd;
 pub(crate) mod git;
+pub(crate) mod left_out;
 pub(crate) mod schema;
 pub(crate) mod service;
 pub(crate) mod web;

@@ -4,7 +4,6 @@
 //! browser asks at every use whether they have changed, by their hash.
 
 use axum::Router;
-use axum::extract::Path;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
 };
@@ -14,6 +13,7 @@ use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
 use super::Api;
+use super::input::Part;
 use super::problem::{Kind, Problem};
 
 /// Nothing of other sites, and nothing that is written into the page itself, is run or shown; no text becomes
@@ -66,7 +66,7 @@ pub(super) fn routes() -> Router<Api> {
         .route("/assets/{name}", get(asset))
 }
 
-async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn asset(Part(name): Part, headers: HeaderMap) -> Result<Response, Problem> {
     let found = ASSETS.iter().find(|(its, ..)| *its == name);
     let (_, media_type, content) = found.ok_or_else(|| {
         Problem::new(Kind::NotFound, "no-such-path", "the dashboard has no such file")

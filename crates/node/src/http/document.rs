@@ -26,8 +26,14 @@ endpoints of the http backend of Terraform and OpenTofu are at /terraform/NAME; 
 LOCK and UNLOCK, which such a document cannot describe.";
 
 /// What any request may be answered with.
-const ANYWHERE: [Kind; 5] =
-    [Kind::BadRequest, Kind::Unauthenticated, Kind::Forbidden, Kind::WrongHost, Kind::Unavailable];
+const ANYWHERE: [Kind; 6] = [
+    Kind::BadRequest,
+    Kind::Unauthenticated,
+    Kind::Forbidden,
+    Kind::WrongHost,
+    Kind::LongHeader,
+    Kind::Unavailable,
+];
 /// What a request with a body may be answered with beside that.
 const WITH_BODY: [Kind; 4] = [Kind::TimedOut, Kind::TooLarge, Kind::NotJson, Kind::TooMany];
 /// Those whose answers do not depend on who asks.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json as JsonAnswer;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, StatusCode};
 use catraca_group::{
@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Api;
 use super::caller::Caller;
 use super::hold::Hold;
-use super::input::{Asked, Json, optional};
+use super::input::{Asked, Json, Part, optional};
 use super::locks::explained;
 use super::problem::{Kind, Problem, ProblemBody};
 use crate::access::{Denied, Role};
@@ -207,7 +207,7 @@ fn wait(millis: u64) -> Result<Wait, Problem> {
 pub(super) async fn look(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    Part(id): Part,
 ) -> Result<JsonAnswer<Hold>, Problem> {
     let hold = find(&api, hold_id(&id)?).await?;
     caller.may_all(Role::Observe, &hold.names)?;
@@ -239,7 +239,7 @@ pub(super) struct RenewBody {
 pub(super) async fn renew(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    Part(id): Part,
     request: Request,
 ) -> Result<JsonAnswer<Hold>, Problem> {
     let id = hold_id(&id)?;
@@ -283,7 +283,7 @@ pub(super) struct ReleaseQuery {
 pub(super) async fn release(
     State(api): State<Api>,
     caller: Caller,
-    Path(id): Path<String>,
+    Part(id): Part,
     Asked(asked): Asked<ReleaseQuery>,
 ) -> Result<StatusCode, Problem> {
     let id = hold_id(&id)?;

@@ -1,9 +1,9 @@
-//! What comes with a request: bodies and queries, with their limits.
+//! What comes with a request: parts of its path, queries and bodies, with their limits.
 
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -68,6 +68,21 @@ pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
     let detail = "send the body as 'Content-Type: application/json'";
     Err(Problem::new(Kind::NotJson, "not-json", detail))
+}
+
+/// The part of the path of a request that is not the same for all.
+pub(super) struct Part(pub(super) String);
+
+impl FromRequestParts<Api> for Part {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, api).await;
+        path.map(|Path(part)| Part(part)).map_err(|error| {
+            let detail = format!("the path cannot be read: {}", error.body_text());
+            Problem::new(Kind::BadRequest, "bad-path", detail)
+        })
+    }
 }
 
 /// The query of a request. Whatever it says that is not known is refused.

@@ -1,6 +1,5 @@
 //! Why a request is not served, as problem details (RFC 9457).
 
-use axum::extract::Path;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -8,6 +7,7 @@ use catraca_group::{Class, Refusal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::input::Part;
 use super::locks::Holder;
 
 /// The media type of problem details.
@@ -46,13 +46,14 @@ pub(crate) enum Kind {
     TooLarge,
     NotJson,
     WrongHost,
+    LongHeader,
     TooMany,
     NotOffered,
     Unavailable,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 16] = [
+    pub(super) const ALL: [Kind; 17] = [
         Kind::BadRequest,
         Kind::Unauthenticated,
         Kind::Forbidden,
@@ -66,6 +67,7 @@ impl Kind {
         Kind::TooLarge,
         Kind::NotJson,
         Kind::WrongHost,
+        Kind::LongHeader,
         Kind::TooMany,
         Kind::NotOffered,
         Kind::Unavailable,
@@ -165,6 +167,12 @@ impl Kind {
                 "wrong-host",
                 "Not by this name of the host",
                 "Call a node on this machine as localhost or by its address, or send a token.",
+            ),
+            Kind::LongHeader => (
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "long-header",
+                "The header is too large",
+                "Send a shorter address, and fewer or shorter lines of the header.",
             ),
             Kind::TooMany => (
                 StatusCode::TOO_MANY_REQUESTS,
@@ -339,7 +347,7 @@ impl IntoResponse for Problem {
 }
 
 /// Explains a kind of problem: its URI leads here.
-pub(super) async fn explain(Path(slug): Path<String>) -> Result<String, Problem> {
+pub(super) async fn explain(Part(slug): Part) -> Result<String, Problem> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.slug() == slug);
     let kind = kind.ok_or_else(|| Problem::new(Kind::NotFound, "not-found", "no such problem"))?;
     Ok(format!("{} {}\n\n{}\n", kind.status().as_u16(), kind.title(), kind.remedy()))

@@ -21,8 +21,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::header::LONGEST_HEADER;
 use super::presence::{Presence, watched};
-use super::problem::{Kind, NO_ROOM, Problem, no_room};
+use super::problem::{Kind, NO_ROOM, PROBLEM_JSON, Problem, no_room};
 use super::stream::ReadBy;
 use super::{Api, router};
 use crate::acceptor::{AcceptError, Acceptor};
@@ -38,17 +39,11 @@ use crate::transport::prepare;
 pub(super) const HEADER_TIME: Duration = Duration::from_secs(20);
 /// A client that reads nothing for so long, although there is something, is gone.
 pub(super) const READ_TIME: Duration = Duration::from_secs(20);
-/// The longest header, in bytes, with the request line.
-pub(super) const LONGEST_HEADER: usize = 16 << 10;
-/// The most lines of a header.
-const MOST_HEADERS: usize = 64;
-/// What is read ahead of a request, and kept of it until it is understood.
-const BUFFER: usize = 32 << 10;
+/// What is read ahead of a request, and kept of it until it is understood. A header that is longer is no HTTP to
+/// this node; one that is longer than others may be is answered as every request is.
+const BUFFER: usize = 2 * LONGEST_HEADER;
 /// A client that has hung up is still answered what can be answered at once.
 const GRACE: Duration = Duration::from_secs(1);
-/// What whoever does not speak TLS is told where everybody has to.
-const PLAIN: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 40\r\n\
-                     Connection: close\r\n\r\nThis port speaks TLS only: use https://\n";
 /// Answers that are not longer do not count among those that have not been read: whoever has no room for a
 /// list still wants to know whether the node is well.
 const SHORT_ANSWER: u64 = 4 << 10;
@@ -70,12 +65,7 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(api: Api, acceptor: Acceptor) -> Self {
         let mut builder = http1::Builder::new();
-        builder
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIME)
-            .max_header_size(LONGEST_HEADER)
-            .max_headers(MOST_HEADERS)
-            .max_buf_size(BUFFER);
+        builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(BUFFER);
         Server { router: router(api.clone()), api, acceptor, builder }
     }
 
@@ -130,7 +120,7 @@ impl Server {
         }
         match self.acceptor.accept(stream, from).await {
             Ok((stream, origin)) => self.serve(stream, origin, place, stop).await,
-            Err(AcceptError::Plain(stream)) => farewell(stream, PLAIN.as_bytes()).await,
+            Err(AcceptError::Plain(stream)) => farewell(stream, plain().as_bytes()).await,
             Err(error) => tracing::debug!(%error, "a connection cannot be used"),
         }
     }
@@ -194,6 +184,17 @@ fn count(response: Response, unread: &Share, changes_nothing: bool) -> Response 
     unread.clear();
     let detail = "clients have left too many answers unread; try again later";
     Problem::new(Kind::Unavailable, "busy", detail).into_response()
+}
+
+/// What whoever does not speak TLS is told where everybody has to.
+fn plain() -> String {
+    let detail = "this port speaks TLS only: use https://";
+    let body = Problem::new(Kind::BadRequest, "no-tls", detail).body().to_string();
+    format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: {PROBLEM_JSON}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// Waits until a client has gone for good: what it has asked for may be answered already.

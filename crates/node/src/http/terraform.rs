@@ -7,7 +7,7 @@
 //! which an administrator is needed.
 
 use axum::Json as JsonAnswer;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use catraca_group::{
@@ -16,7 +16,7 @@ use catraca_group::{
 use serde::{Deserialize, Serialize};
 
 use super::caller::Caller;
-use super::input::optional;
+use super::input::{Part, optional};
 use super::problem::{Kind, Problem};
 use super::{Api, state};
 use crate::access::Role;
@@ -82,7 +82,7 @@ impl LockInfo {
 pub(super) async fn serve(
     State(api): State<Api>,
     caller: Caller,
-    Path(name): Path<String>,
+    Part(name): Part,
     request: Request,
 ) -> Result<Response, Problem> {
     let lock = lock_of(&name)?;
@@ -98,7 +98,7 @@ pub(super) async fn serve(
 pub(super) async fn serve_lock(
     State(api): State<Api>,
     caller: Caller,
-    Path(name): Path<String>,
+    Part(name): Part,
     request: Request,
 ) -> Result<Response, Problem> {
     let lock = lock_of(&name)?;

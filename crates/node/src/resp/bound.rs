@@ -4,6 +4,7 @@
 //! them is told in the outbox, mostly before asking returns.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -64,8 +65,7 @@ impl Bound {
                 Some(ServerMessage::Refused { request, why }) if request == number => {
                     return Err(why.into());
                 }
-                Some(ServerMessage::Over(why)) => return Err(over(&why)),
-                Some(_) => {}
+                Some(message) => self.heed(&message)?,
                 None => self.outbox.filled().await,
             }
         }
@@ -89,14 +89,27 @@ impl Bound {
         self.check()
     }
 
-    /// Takes in what was told. Fails if a session is over: its locks are lost.
+    /// Takes in what was told. Fails if locks are lost.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         while let Some(message) = self.outbox.pop() {
-            if let ServerMessage::Over(why) = message {
-                return Err(over(&why));
-            }
+            self.heed(&message)?;
         }
         Ok(())
+    }
+
+    /// Fails if a message says that locks are lost: a session is over, or somebody has ended a hold by force.
+    /// The end of the connection is how the client learns that, and what it still holds is free then.
+    fn heed(&self, message: &ServerMessage) -> Result<(), Failure> {
+        match message {
+            ServerMessage::Over(Over::Stopping) => {
+                Err(Failure::Over(Failure::Refused(Refusal::Stopped).to_string()))
+            }
+            ServerMessage::Over(why) => Err(lost(why)),
+            ServerMessage::Lost { request, why } if self.held.contains_key(request) => {
+                Err(lost(why))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is something that could be lost.
@@ -145,10 +158,6 @@ impl Drop for Bound {
     }
 }
 
-/// The end of a session ends its connection: that is how the client learns that its locks are lost.
-fn over(why: &Over) -> Failure {
-    match why {
-        Over::Stopping => Failure::Over(Failure::Refused(Refusal::Stopped).to_string()),
-        why => Failure::Over(format!("UNAVAILABLE the locks of this connection are lost: {why}")),
-    }
+fn lost(why: &impl fmt::Display) -> Failure {
+    Failure::Over(format!("UNAVAILABLE the locks of this connection are lost: {why}"))
 }

@@ -160,6 +160,7 @@ impl Client {
             What::Lock => self.lock(command).await?,
             What::Unlock => self.unlock(command).await?,
             What::Renew => self.renew(command).await?,
+            What::Certain => self.certain()?,
             What::Check => self.check(command).await?,
             What::Fence => self.fence(command).await?,
             What::Locks => self.locks(command).await?,

@@ -33,6 +33,7 @@ pub(crate) enum What {
     SetNx,
     Left(Unit),
     // Own ones.
+    Certain,
     Check,
     Fence,
     Help,
@@ -90,6 +91,7 @@ const fn spec(
 #[rustfmt::skip]
 pub(crate) const ALL: &[Spec] = &[
     spec("AUTH", What::Auth, 2, 3, None),
+    spec("CATRACA.CERTAIN", What::Certain, 1, 1, OBSERVE),
     spec("CATRACA.CHECK", What::Check, 3, 3, OBSERVE),
     spec("CATRACA.FENCE", What::Fence, 2, 3, OBSERVE),
     spec("CATRACA.HELP", What::Help, 1, 1, None),
@@ -152,6 +154,9 @@ pub(crate) const HELP: &[&str] = &[
     "    Locks that live by a time to live shall live so many milliseconds from now on.",
     "CATRACA.CHECK name fence",
     "    Whether the lock is held with this fence now: 1 or 0.",
+    "CATRACA.CERTAIN",
+    "    For how many milliseconds, from asking, nobody else is let into what this connection holds,",
+    "    whatever happens to the node. Ask again and again, and give the locks up in time.",
     "CATRACA.FENCE key [token]",
     "    The fence of whoever holds the lock, if the token is its value; nil if nobody does.",
     "CATRACA.LOCKS [prefix] [cursor]",

@@ -62,6 +62,6 @@ async fn whoever_does_not_speak_tls_is_told_so() {
     let (_node, at) = start(|config| config.security = security).await;
     let mut client = Client::open(at).await;
     client.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let answer = client.answer().await.unwrap().with(400);
-    assert_eq!(answer.body, "This port speaks TLS only: use https://\n");
+    let body = client.answer().await.unwrap().refused(400, "no-tls");
+    assert_eq!(body["detail"], "this port speaks TLS only: use https://");
 }

@@ -44,6 +44,32 @@ async fn what_is_nowhere_or_not_with_this_method_is_a_problem_too() {
     assert!(explained.body.starts_with("409 Somebody else holds the lock"), "{explained:?}");
 }
 
+/// Also what the framework refuses before anything of this node sees it.
+#[tokio::test]
+async fn a_path_or_a_query_that_is_no_text_is_a_problem() {
+    let (_node, at) = alone().await;
+    for (method, path) in [
+        ("GET", "/v1/holds/%FF"),
+        ("DELETE", "/v1/holds/%FF"),
+        ("POST", "/v1/holds/%FF/renew"),
+        ("GET", "/terraform/%FF"),
+        ("LOCK", "/terraform/%FF"),
+        ("POST", "/terraform-lock/%FF"),
+        ("GET", "/assets/%FF"),
+        ("GET", "/problems/%FF"),
+    ] {
+        let body = ask(at, method, path, None).await.refused(400, "bad-path");
+        assert!(body["detail"].as_str().unwrap().contains("UTF-8"), "{method} {path}: {body}");
+    }
+    for query in ["limit=x", "limit=1&limit=2", "nothing=1", "name=a&name=b"] {
+        ask(at, "GET", &format!("/v1/locks?{query}"), None).await.refused(400, "bad-query");
+    }
+    for body in ["", "{", "[]", "{\"names\": 7}", "{\"names\": [\"x\"], \"other\": 1}"] {
+        let answer = Client::open(at).await.ask("POST", "/v1/acquire", Some(body)).await;
+        answer.refused(400, "bad-body");
+    }
+}
+
 #[tokio::test]
 async fn a_head_request_gets_no_body() {
     let (_node, at) = alone().await;
@@ -172,15 +198,24 @@ async fn headers_and_addresses_have_a_longest_form() {
     let long = "x".repeat(17 << 10);
     let cases = [
         format!("{head}A: {long}\r\n\r\n"),
-        format!("{head}{}\r\n", "A: b\r\n".repeat(100)),
+        format!("{head}{}\r\n", "A: b\r\n".repeat(70)),
         format!("GET /v1/locks?name={long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    ];
+    let mut client = Client::open(at).await;
+    for case in cases {
+        client.send(&case).await;
+        client.answer().await.unwrap().refused(431, "long-header");
+    }
+    // It is not even read to its end.
+    let cases = [
+        format!("{head}{}\r\n", "A: b\r\n".repeat(200)),
         format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(70 << 10)),
     ];
     for case in cases {
         let mut client = Client::open(at).await;
         client.send(&case).await;
         let said = client.end().await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
     }
     // Without an end: it is cut however long it goes on.
     let mut client = Client::open(at).await;

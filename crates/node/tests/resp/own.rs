@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use catraca_client::Connection;
 use catraca_node::Query;
 
 use crate::redis::{Value, bulk, ok};
@@ -281,6 +282,38 @@ async fn a_node_that_stops_ends_connections_that_wait_and_that_hold() {
         let rest = String::from_utf8(waiter.rest().await).unwrap();
         assert!(rest.is_empty() || rest.starts_with("-UNAVAILABLE"), "{rest}");
     }
+}
+
+#[tokio::test]
+async fn the_end_by_force_of_a_lock_of_a_connection_is_the_end_of_the_connection() {
+    let node = alone().await;
+    for waits in [false, true] {
+        let mut holder = connect(&node).await;
+        holder.call("CATRACA.LOCK x").await;
+        let mut other = connect(&node).await;
+        other.call("CATRACA.LOCK y").await;
+        if waits {
+            holder.say_line("CATRACA.LOCK y").await;
+            until("it waits", || node.status().waiting == 1).await;
+        }
+        let mut administrator = Connection::open(&node.address().to_string()).await.unwrap();
+        let forced = administrator.force_release("x", &[], "ana").await.unwrap();
+        assert_eq!(forced.len(), 1);
+        holder.rest().await;
+        until("x is free", || node.status().held == 1).await;
+        other.call("CATRACA.UNLOCK y").await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_told_for_how_long_its_locks_are_certain() {
+    let lease = Duration::from_secs(30);
+    let node = alone_with(|config| config.lease = lease).await;
+    let mut client = connect(&node).await;
+    client.call("CATRACA.LOCK x").await;
+    let Value::Integer(millis) = client.call("CATRACA.CERTAIN").await else { panic!("no number") };
+    let certain = Duration::from_millis(millis.try_into().unwrap());
+    assert!(!certain.is_zero() && certain < lease, "{certain:?}");
 }
 
 #[tokio::test]

@@ -194,15 +194,20 @@ impl Contender for RespClient {
 }
 
 /// HTTP and JSON.
-pub(super) struct Http(pub(super) Servers);
+pub(super) struct Http {
+    pub(super) servers: Servers,
+    /// Whether holds are written to the registry before they are confirmed.
+    pub(super) durable: bool,
+}
 
 impl Service for Http {
     type Client = HttpClient;
     async fn client(&self, number: usize, lock: &str) -> Result<HttpClient> {
-        let address = self.0.of_client(number).to_string();
+        let address = self.servers.of_client(number).to_string();
         let stream = connect(&address).await?;
         let (id, received) = (String::new(), Vec::new());
-        Ok(HttpClient { stream, address, lock: lock.to_string(), id, received })
+        let owner = self.durable.then(|| format!("client-{number}"));
+        Ok(HttpClient { stream, address, lock: lock.to_string(), owner, id, received })
     }
 }
 
@@ -210,6 +215,8 @@ pub(super) struct HttpClient {
     stream: TcpStream,
     address: String,
     lock: String,
+    /// Of durable holds.
+    owner: Option<String>,
     /// Of what is held.
     id: String,
     received: Vec<u8>,
@@ -260,7 +267,11 @@ fn answer(bytes: &[u8]) -> Result<Option<(u16, &[u8], usize)>> {
 impl Contender for HttpClient {
     async fn acquire(&mut self) -> Result<()> {
         let names = &self.lock;
-        let asked = format!(r#"{{"names":["{names}"],"wait_ms":{LONG},"ttl_ms":{LONG}}}"#);
+        let how = match &self.owner {
+            None => format!(r#""ttl_ms":{LONG}"#),
+            Some(owner) => format!(r#""durable":true,"owner":"{owner}""#),
+        };
+        let asked = format!(r#"{{"names":["{names}"],"wait_ms":{LONG},{how}}}"#);
         let body = self.call("POST /v1/acquire", &asked, &[201]).await?;
         let hold: serde_json::Value = serde_json::from_slice(&body)?;
         self.id = hold["id"].as_str().context("a hold without an id")?.to_string();
@@ -268,7 +279,8 @@ impl Contender for HttpClient {
     }
 
     async fn release(&mut self) -> Result<()> {
-        let line = format!("DELETE /v1/holds/{}", self.id);
+        let owner = self.owner.iter().map(|owner| format!("?owner={owner}"));
+        let line = format!("DELETE /v1/holds/{}{}", self.id, owner.collect::<String>());
         self.call(&line, "", &[200, 204]).await?;
         Ok(())
     }

@@ -31,6 +31,7 @@ pub(super) fn write(
     if !ceilings.is_empty() {
         page += &format!("\n{CEILING}\n{}", table::ceilings(&ceilings));
     }
+    page += "\nAll figures are in [benchmarks.json](benchmarks.json).\n";
     if !results.missing.is_empty() {
         page += "\nNot measured:\n\n";
         for (what, why) in &results.missing {
@@ -59,12 +60,25 @@ counter that two at once would break, and by the times of their visits. A servic
 const GOALS: &str = "\
 Of each goal the load that is furthest from it. Where clients poll, whoever releases takes the lock again before
 the others have asked: the entries per second are those of one client, and its Jain's index says so. How often
-the lock goes to somebody else is what those who wait notice; both are compared. The hand-over of Redis by BLPOP has no goal: it is no lock,
-because nobody gets it back from a client that dies.
+the lock goes to somebody else is what those who wait notice; both are compared. The hand-over of Redis by BLPOP has
+no goal: it is no lock, because nobody gets it back from a client that dies. Durable holds have none either: they are
+there to be compared with etcd and ZooKeeper, which promise the same.
+
+What is missed, and why:
+
+- **Entries per second where clients of Redis poll**: nobody hands a lock on there. What nothing can exceed is below.
+- **RESP beside Redis, 64 clients on 64 locks**: both take two exchanges for an entry, and Redis does less in each. It
+  stores a key. A member knows whose lock it is, keeps the queue, steps the algorithm of the group, makes a fence, and
+  can say afterwards who waited for how long.
+- **One member beside one ZooKeeper server, 64 clients on 64 locks**: the server writes the requests of all clients to
+  its disk together, so an entry costs it far less than with one client. A member does as much for each entry whoever
+  else asks.
+- **HTTP**: every exchange has a header of some hundred bytes and JSON to be read and written at both ends. It is for
+  people, scripts and languages without a client; whoever counts entries takes RESP or the native protocol.
 ";
 
 const CEILING: &str = "\
-What can be reached at all: the bare TCP server beside Redis. Whoever polls takes the lock again and again before
+What can be reached at all: the bare TCP server beside the others. Whoever polls takes the lock again and again before
 the others have asked, and waits for two answers each time, as the clients of every service do. No service whose
 clients wait for both answers is quicker than the bare server, so where that has fewer than five times the
 entries of Redis, the goal of five times the entries cannot be met by anything. What those who wait notice is how
@@ -88,7 +102,7 @@ They do not promise the same. etcd and ZooKeeper promise more than the others, a
 
 Where etcd and ZooKeeper promise more: a client can lose its server and keep its lock. With Catraca that needs
 a durable hold, which is written to the registry before it is confirmed (a majority of disks, fsync), and costs
-accordingly: `catraca bench --changes` measures it. These are not in the tables above.
+accordingly. Over HTTP these are rows of the tables above, and `catraca bench --changes` measures them within a program.
 
 etcd and ZooKeeper wait for the disk. `TMPDIR=/dev/shm cargo xtask bench peers` puts their files into memory and
 shows what is left without it; what they promise is gone then.

@@ -34,6 +34,7 @@ pub(super) enum Kind {
     Resp,
     RespKeys,
     Http,
+    Durable,
 }
 
 /// A lock service of so many servers.
@@ -68,6 +69,8 @@ pub(super) const SYSTEMS: &[System] = &[
     system("resp-keys", Kind::RespKeys, 1, "Catraca, RESP as a Redis library uses it, 1 member"),
     system("http-1", Kind::Http, 1, "Catraca, HTTP, 1 member"),
     system("http-3", Kind::Http, 3, "Catraca, HTTP, 3 members"),
+    system("durable-1", Kind::Durable, 1, "Catraca, durable holds over HTTP, 1 member"),
+    system("durable-3", Kind::Durable, 3, "Catraca, durable holds over HTTP, 3 members"),
 ];
 
 /// The figures of each load, by its key.
@@ -113,7 +116,11 @@ impl System {
             }
             Kind::Http => {
                 let servers = ours::members(catraca, count, Some("--http"), &[]).await?;
-                all(&Http(servers), time).await
+                all(&Http { servers, durable: false }, time).await
+            }
+            Kind::Durable => {
+                let servers = ours::members(catraca, count, Some("--http"), &[]).await?;
+                all(&Http { servers, durable: true }, time).await
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::value::duration;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Redis protocol")]
 pub(super) struct RespArguments {
-    /// Serve the Redis protocol there too, as in 127.0.0.1:6379: lock libraries for Redis work with it.
+    /// Serve the Redis protocol there too, as in 127.0.0.1:7879: lock libraries for Redis work with it.
     /// docs/REDIS.md tells the rest.
     #[arg(long, value_name = "ADDR")]
     resp: Option<String>,

@@ -174,6 +174,13 @@ impl Client {
         Ok(())
     }
 
+    pub(super) fn certain(&mut self) -> Result<(), Failure> {
+        self.bound.check()?;
+        let certain = self.shared.gateway.certain().as_millis();
+        self.replies.integer(i64::try_from(certain).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
     pub(super) async fn check(&mut self, command: Command<'_>) -> Result<(), Failure> {
         let name = self.key(command, 1, Role::Observe)?;
         let fence = integer(command.word(2)).and_then(|fence| u64::try_from(fence).ok());
