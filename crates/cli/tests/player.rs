@@ -114,7 +114,8 @@ fn kinds_of_messages_are_hidden_and_a_request_is_followed() {
 #[test]
 fn what_an_entry_depends_on_and_what_depends_on_it_is_exactly_what_stays_bright() {
     let folder = Folder::new();
-    let run = "catraca sim --algorithm naimi-trehel --nodes 3 --request 1@0 --request 2@9 --html run.html";
+    let run = "catraca sim --algorithm naimi-trehel --nodes 3 --arrivals schedule --request '1 at 0' \
+               --request '2 at 9' --html run.html";
     folder.shell(run).quietly(0);
     let browser = Browser::start();
     browser.resize(1400, 900);

@@ -40,12 +40,12 @@ fn note(row: &Row) -> String {
     }
 }
 
-/// A line for each algorithm, in the order of the rows. A logarithm has no place for 0.
+/// A line for each algorithm, in the order of the rows.
 fn series(rows: &[Row], load: &str, figure: Figure) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
-        let Some(value) = estimate(row, figure).filter(|value| value.mean > 0.0) else { continue };
+        let Some(value) = estimate(row, figure) else { continue };
         let (point, interval) = ((f64::from(spec.nodes), value.mean), value.drawn());
         match lines.iter_mut().find(|line| line.name == spec.algorithm) {
             Some(line) => {
