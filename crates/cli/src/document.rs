@@ -24,6 +24,9 @@ pub(crate) enum Format {
     /// An experiment.
     #[serde(rename = "catraca-experiment-1")]
     Experiment,
+    /// Runs on an evolving graph.
+    #[serde(rename = "catraca-graph-run-1")]
+    GraphRun,
 }
 
 #[derive(Serialize)]

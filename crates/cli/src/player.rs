@@ -76,20 +76,31 @@ pub(crate) fn cut(shows: &str, next: [String; 2], is_wrong: bool) -> String {
 
 /// The command that was given, for another part.
 fn again(arguments: impl Iterator<Item = OsString>, part: &[String; 2]) -> String {
+    let mut command = without(arguments, &PARTS);
+    for (flag, value) in PARTS.iter().zip(part) {
+        command.push_str(&format!(" {flag} {value}"));
+    }
+    command
+}
+
+/// The command with these arguments, but for some flags, each of which has a value.
+fn without(arguments: impl Iterator<Item = OsString>, flags: &[&str]) -> String {
     let mut words = vec!["catraca".to_string()];
     let mut is_value = false;
     for argument in arguments {
         let argument = argument.to_string_lossy();
-        let is_part = PARTS.contains(&argument.as_ref());
-        let is_whole = PARTS.iter().any(|flag| argument.starts_with(&format!("{flag}=")));
-        if !std::mem::replace(&mut is_value, is_part) && !is_part && !is_whole {
+        let is_flag = flags.contains(&argument.as_ref());
+        let is_whole = flags.iter().any(|flag| argument.starts_with(&format!("{flag}=")));
+        if !std::mem::replace(&mut is_value, is_flag) && !is_flag && !is_whole {
             words.push(quoted(&argument));
         }
     }
-    for (flag, value) in PARTS.iter().zip(part) {
-        words.extend([flag.to_string(), value.clone()]);
-    }
     words.join(" ")
+}
+
+/// The command that was given, without the files that it writes.
+pub(crate) fn given_without(flags: &[&str]) -> String {
+    without(std::env::args_os().skip(1), flags)
 }
 
 #[cfg(test)]

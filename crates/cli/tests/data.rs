@@ -76,6 +76,30 @@ fn a_run_that_breaks_an_invariant_or_gives_up_fits_the_schema_too() {
 }
 
 #[test]
+fn runs_on_a_graph_say_what_their_numbers_mean_and_how_to_make_them_again() {
+    let folder = Folder::new();
+    folder.write("samples.dat", "1262454020 1 2\n1262454060 2 3\n1262454100 1 2\n");
+    let run = "graph run samples.dat --instant 20 --requesters 3";
+    folder.shell(&format!("catraca {run} --labels l.svg --json=run.json")).quietly(0);
+    let document = folder.json("run.json");
+    fits("graph-run.schema.json", &document);
+    assert_eq!(document["format"], "catraca-graph-run-1");
+    assert_eq!(document["command"], format!("catraca {run}"));
+    assert_eq!((&document["names"], &document["last"]), (&json!(["1", "2", "3"]), &json!(4)));
+    let clock = json!({
+        "origin": 1262454020.0, "origin_date": "2010-01-02 17:40:20 UTC", "instant": 20.0
+    });
+    assert_eq!(document["clock"], clock);
+    assert_eq!(document["runs"].as_array().unwrap().len(), 2);
+    // In the own format there are no times, and a request may wait for ever.
+    folder.write("own.txt", "catraca graph\nnodes 3\ncycle 0\n0 0 1\n");
+    folder.run(&["graph", "run", "own.txt", "--json", "run.json"]).quietly(0);
+    let document = folder.json("run.json");
+    fits("graph-run.schema.json", &document);
+    assert_eq!((&document["clock"], &document["cycle"]), (&Value::Null, &json!(0)));
+}
+
+#[test]
 fn the_check_of_schemas_finds_what_is_wrong() {
     let folder = Folder::new();
     folder

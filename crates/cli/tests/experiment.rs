@@ -3,7 +3,10 @@
 
 mod support;
 
+use std::sync::atomic::AtomicBool;
+
 use support::Folder;
+use support::browser::Browser;
 
 /// An experiment of the user's, with one more line.
 fn mine(more: &str) -> String {
@@ -97,6 +100,70 @@ fn one_seed_is_said_to_leave_figures_uncertain() {
     folder.write("mine.toml", mine(""));
     let ran = folder.run(&["experiment", "mine.toml", "--seeds", "1"]).quietly(0);
     ran.says("One seed, so no interval says how certain these figures are.");
+    // What one seed says of a claim is said to be of one seed, and contradicts nothing.
+    folder.write("wrong.toml", mine(&claim("wrong")));
+    let ran = folder.run(&["experiment", "wrong.toml", "--seeds", "1", "--out", "."]).quietly(0);
+    ran.says("holds with one seed: three per node")
+        .says("one seed is not certain; on record is 'wrong'");
+    let claims = &folder.json("wrong.json")["claims"];
+    assert_eq!((&claims[0]["found"], &claims[0]["seeds"]), (&"holds".into(), &1.into()));
+}
+
+/// As 'catraca experiment all' writes it, of one small experiment.
+fn report() -> String {
+    let text = mine(&format!("{CHART}\n{}", claim("wrong")));
+    let experiment = catraca_lab::read_file("mine.toml".as_ref(), &text).unwrap();
+    let results = experiment.measure(1, &AtomicBool::new(false), |_| {}).unwrap().unwrap();
+    let drawn = experiment.pictures(&results).unwrap();
+    catraca_lab::page(&[(experiment, results, drawn)])
+}
+
+/// The least contrast of what is read on the page, with what it is of.
+const CONTRAST: &str = "
+    const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const light = (colour) => {
+        const [r, g, b] = parts(colour).slice(0, 3).map(it => it / 255)
+            .map(it => it <= 0.04045 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const paper = (element) => {
+        for (let it = element; it; it = it.parentElement) {
+            const colour = getComputedStyle(it).backgroundColor;
+            if ((parts(colour)[3] ?? 1) > 0) return colour;
+        }
+        return 'rgb(255, 255, 255)';
+    };
+    const texts = [...document.querySelectorAll('body *')].filter(it => !it.closest('svg, style') &&
+        [...it.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()));
+    const seen = texts.map((it) => {
+        const [one, other] = [light(getComputedStyle(it).color), light(paper(it))].sort((a, b) => b - a);
+        return [(one + 0.05) / (other + 0.05), it.tagName + '.' + it.className];
+    });
+    return seen.sort((a, b) => a[0] - b[0])[0]";
+
+#[test]
+fn the_report_can_be_read_on_a_phone_and_a_wide_screen_in_light_and_dark_and_by_keyboard() {
+    let folder = Folder::new();
+    folder.write("report.html", report());
+    let browser = Browser::start();
+    for (width, dark) in [(400, false), (1400, true)] {
+        browser.resize(width, 900);
+        browser.dark(dark);
+        browser.open(&folder.path("report.html"));
+        let wide = browser.run_script("return document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} at {width}");
+        let least = browser.run_script(CONTRAST);
+        assert!(least[0].as_f64().unwrap() >= 4.5, "{least} at {width}");
+        support::keep_picture(&browser, &format!("report-{width}"));
+    }
+    // What can be scrolled has the focus in turn, and a name.
+    let unnamed = "return [...document.querySelectorAll('[tabindex]')]
+        .filter(it => !it.getAttribute('aria-label') || !it.getAttribute('role')).length";
+    assert_eq!(browser.run_script(unnamed), 0);
+    assert_eq!(browser.run_script("return document.querySelectorAll('figure svg').length"), 1);
+    let verdict = "return document.querySelector('.verdict').textContent";
+    assert_eq!(browser.run_script(verdict), "holds");
+    assert_eq!(browser.console_messages(), [""; 0]);
 }
 
 #[test]

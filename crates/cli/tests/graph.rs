@@ -50,7 +50,8 @@ fn a_run_tells_who_is_served_and_draws_it() {
     folder.run(&[&run[..], &strip].concat()).quietly(0);
     let svg = folder.read("run.svg");
     assert_eq!(svg.matches(r#"class="snapshot""#).count(), 6);
-    let entered = |entry: usize| folder.json("run.json")[0]["served"][entry]["entered"].clone();
+    let entered =
+        |entry: usize| folder.json("run.json")["runs"][0]["served"][entry]["entered"].clone();
     assert_eq!((entered(0), entered(1)), (1.into(), 4.into()));
     let alone = ["graph", "run", "erratum.txt", "--request", "u@2", "--repeat=6"];
     folder

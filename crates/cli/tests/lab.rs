@@ -266,6 +266,71 @@ fn another_group_is_chosen_in_the_form_and_a_mutant_comes_with_the_group_that_ca
     assert_eq!(browser.console_messages(), [""; 0]);
 }
 
+/// Sets a field of the form, as somebody who types into it.
+fn fill(browser: &Browser, name: &str, value: &str) {
+    browser.run_script(&format!(
+        "const field = document.querySelector('#group form').elements.namedItem('{name}');\
+         field.value = '{value}';\
+         for (const kind of ['input', 'change']) field.dispatchEvent(new Event(kind, {{ bubbles: true }}));"
+    ));
+}
+
+fn submit(browser: &Browser) {
+    browser.run_script("document.querySelector('#group form').requestSubmit()");
+    settled(browser);
+}
+
+#[test]
+fn the_form_can_take_back_all_that_a_link_has_said() {
+    let (lab, browser) = (Lab::start(), Browser::start());
+    let problem = "return document.getElementById('problem').textContent";
+    let nodes =
+        "return [document.querySelector('[name=nodes]').disabled, document.title.split(':')[0]]";
+    // Clusters say how many nodes there are, until they are left out.
+    lab.open(&browser, "algorithm=bertier&clusters=3,2");
+    assert_eq!(browser.run_script(nodes), json!([true, "bertier on 5 nodes"]));
+    fill(&browser, "clusters", "2,2");
+    submit(&browser);
+    assert_eq!(browser.run_script(nodes), json!([true, "bertier on 4 nodes"]));
+    fill(&browser, "clusters", "");
+    submit(&browser);
+    assert_eq!(browser.run_script(nodes), json!([false, "bertier on 3 nodes"]));
+    // What was said of sets is not said of an algorithm without.
+    lab.open(&browser, "algorithm=bouabdallah-laforest&resources=3&claims=0,1|1,2|0,2&predict=yes");
+    fill(&browser, "algorithm", "lamport");
+    submit(&browser);
+    assert_eq!(browser.run_script(problem), "");
+    let link = browser.run_script(LINK);
+    let link = link.as_str().unwrap();
+    assert!(link.starts_with("algorithm=lamport&nodes=3") && !link.contains("claims"), "{link}");
+    assert!(link.contains("predict=yes"), "the exercise goes on: {link}");
+    // What is refused stays in the form, and is mended there.
+    lab.open(&browser, "algorithm=bouabdallah-laforest&resources=3");
+    fill(&browser, "claims", "0,7");
+    submit(&browser);
+    let said = browser.run_script(problem);
+    assert!(said.as_str().unwrap().contains("there is no resource 7"), "{said}");
+    let is_open = "return document.getElementById('group').open";
+    fill(&browser, "claims", "0,2");
+    submit(&browser);
+    assert_eq!(browser.run_script(problem), "");
+    assert_eq!(browser.run_script(is_open), false);
+    // A link that asks for what its algorithm does not take shows it too.
+    browser.goto("about:blank");
+    browser.goto(&format!("http://{}/#algorithm=lamport&k=2", lab.address));
+    browser.wait_for(
+        "it says why",
+        "return document.getElementById('problem')?.hidden === false && document.getElementById('group').open",
+    );
+    assert!(browser.run_script(problem).as_str().unwrap().contains("takes no k"));
+    fill(&browser, "k", "");
+    submit(&browser);
+    assert_eq!(browser.run_script(problem), "");
+    let evolving = "return document.querySelector('#group .evolving').textContent";
+    let said = browser.run_script(evolving);
+    assert!(said.as_str().unwrap().contains("'catraca graph run GRAPH --algorithm"), "{said}");
+}
+
 #[test]
 fn the_page_fits_a_phone_and_a_wide_screen_in_light_and_dark() {
     let (lab, browser) = (Lab::start(), Browser::start());

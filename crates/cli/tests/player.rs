@@ -110,6 +110,45 @@ fn kinds_of_messages_are_hidden_and_a_request_is_followed() {
     assert_eq!(browser.console_messages(), [""; 0]);
 }
 
+/// Node 1 asks, enters and leaves; then node 2 asks node 0, which sends the request on to node 1.
+#[test]
+fn what_an_entry_depends_on_and_what_depends_on_it_is_exactly_what_stays_bright() {
+    let folder = Folder::new();
+    let run = "catraca sim --algorithm naimi-trehel --nodes 3 --arrivals schedule --request '1 at 0' \
+               --request '2 at 9' --html run.html";
+    folder.shell(run).quietly(0);
+    let browser = Browser::start();
+    browser.resize(1400, 900);
+    browser.open(&folder.path("run.html"));
+    let faint = |what: &str| {
+        let titles = format!(
+            "return [...document.querySelectorAll('.{what}.faint title')].map(it => it.textContent)"
+        );
+        let titles = browser.run_script(&titles);
+        titles
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_str().unwrap().to_string())
+            .collect::<Vec<_>>()
+    };
+    browser.press(keys::END);
+    assert_eq!(browser.run_script(STEP), 9);
+    browser.press(keys::HOME);
+    // Of the entry of node 1 all depends but that node 2 asks.
+    browser.press("nf");
+    let (events, messages) = (faint("event"), faint("message"));
+    assert_eq!((events.len(), messages.len()), (1, 1), "{events:?} {messages:?}");
+    assert!(
+        events[0].contains("node 2") && messages[0].ends_with("2 to 0"),
+        "{events:?} {messages:?}"
+    );
+    // Before the entry of node 2 comes everything, because its request comes to node 1.
+    browser.press("fnf");
+    assert_eq!((faint("event").len(), faint("message").len()), (0, 0));
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
 #[test]
 fn a_counterexample_opens_at_its_violation_beside_what_should_have_happened() {
     let folder = broken();
@@ -180,7 +219,7 @@ fn what_cannot_be_played_is_refused_with_what_to_do() {
     sim("run.html --nodes 10 --entries 2000 --html-from 5 --html-to 20").quietly(0);
     assert_eq!(folder.names(), ["run.html"]);
     let members = ["check", "naimi-trehel", "--members", "2", "--html", "why.html"];
-    folder.run(&members).refused(&["--html is for nodes"]);
+    folder.run(&members).refused(&["--html is for nodes", "told in words", "leave out --members"]);
 }
 
 /// The command that a page says shows the next part.
@@ -292,6 +331,36 @@ fn a_run_on_an_evolving_graph_is_an_animation_with_labels_and_journeys() {
     }
 }
 
+/// a and b meet at 0, c and d at 1 and at 3, b and c at 2, a and d at 5.
+#[test]
+fn journeys_on_a_page_are_those_that_arrive_first() {
+    let folder = Folder::new();
+    let graph = "catraca graph\nnames a b c d\n0 a b\n1 c d\n2 b c\n3 c d\n5 a d\n";
+    folder.write("four.txt", graph);
+    let run = "catraca graph run four.txt --algorithm evolving-helary --endless --html run.html";
+    folder.shell(run).quietly(0);
+    let browser = Browser::start();
+    browser.open(&folder.path("run.html"));
+    let way = |from: u32, to: u32| {
+        let script = format!(
+            "const [drawn, from, to] = document.querySelectorAll('#ways input, #ways select');\
+             [drawn.checked, from.value, to.value] = [true, {from}, {to}];\
+             to.dispatchEvent(new Event('change'));\
+             return document.querySelector('#ways .when').textContent"
+        );
+        browser.run_script(&script).as_str().unwrap().to_string()
+    };
+    assert_eq!(way(0, 3), "a meets b at 0, b meets c at 2, c meets d at 3.");
+    assert_eq!(browser.run_script("return document.querySelectorAll('#graph .hop').length"), 3);
+    assert_eq!(way(3, 0), "d meets a at 5.", "the way over c and b comes too late");
+    assert_eq!(way(2, 0), "c meets d at 1, d meets a at 5.");
+    assert_eq!(way(1, 1), "A journey leads to another node.");
+    browser.press(keys::END);
+    assert_eq!(way(0, 3), "a meets d at 5.");
+    assert_eq!(way(1, 2), "No journey leads from b to c from here on.");
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
 #[test]
 fn a_page_of_an_evolving_graph_that_cannot_be_is_refused_with_what_to_do() {
     let folder = met();
@@ -306,4 +375,11 @@ fn a_page_of_an_evolving_graph_that_cannot_be_is_refused_with_what_to_do() {
     folder.run(&["graph", "generate", "ring", "--nodes", "101", "--output", "wide.txt"]).quietly(0);
     let wide = ["graph", "run", "wide.txt", "--html", "no.html"];
     folder.run(&[&wide[..], &one].concat()).refused(&["101 nodes", "up to 100"]);
+    // Nothing happens for long, and then too late for a page.
+    folder.write("late.txt", "catraca graph\nnodes 2\n0 0 1\n200001 0 1\n");
+    let late = ["graph", "run", "late.txt", "--request", "1@200001", "--html", "late.html"];
+    let late = [&late[..], &one].concat();
+    folder.run(&late).refused(&["begin and end up to instant 200000", "--html-to T"]);
+    folder.run(&[&late[..], &["--html-to", "9"]].concat()).quietly(0);
+    assert!(folder.names().contains(&"late.html".to_string()));
 }

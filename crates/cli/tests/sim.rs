@@ -15,6 +15,13 @@ fn without_a_file_and_an_algorithm_an_example_is_given() {
 }
 
 #[test]
+fn a_file_that_an_editor_has_marked_as_utf_8_is_read() {
+    let folder = Folder::new();
+    folder.write("run.toml", "\u{feff}algorithm = 'lamport'\nnodes = 3\n[run]\nentries = 4\n");
+    folder.run(&["sim", "run.toml"]).quietly(0).says("lamport");
+}
+
+#[test]
 fn a_self_check_finds_two_runs_equal() {
     let arguments = ["sim", "--algorithm", "maekawa", "--delay", "exp:1", "--self-check"];
     Folder::new().run(&arguments).quietly(0).says("two runs are equal in every step, digest ");

@@ -4,7 +4,7 @@
 use crate::axis::{Axis, Extent, Scale};
 use crate::lines::Look;
 use crate::picture::Picture;
-use crate::svg::{FAINT, INK, Point, Svg, text_width};
+use crate::svg::{FAINT, INK, Svg, text_width};
 use crate::ticks;
 
 const PLOT_WIDTH: f64 = 600.0;
@@ -36,6 +36,8 @@ pub struct BarChart {
     pub bars: Vec<Bars>,
     /// Whether the bars of a group are parts of one.
     pub stacked: bool,
+    /// For each group of parts from where to where their sum is uncertain, drawn as a thin line; or nothing.
+    pub sums: Vec<Option<(f64, f64)>>,
 }
 
 /// The bars of one colour.
@@ -93,13 +95,22 @@ impl BarChart {
         self.scale().has(value).then_some(value)
     }
 
-    /// From where to where a value is uncertain, if that has a place and any length.
-    fn interval(&self, bars: &Bars, category: usize) -> Option<(f64, f64)> {
-        let (least, most) = bars.intervals.get(category).copied().flatten()?;
+    /// From where to where a value is uncertain, if that has any length. The lower end is missing where it has
+    /// no place on the axis.
+    fn interval(&self, bars: &Bars, category: usize) -> Option<(Option<f64>, f64)> {
+        self.placed(bars.intervals.get(category).copied().flatten()?)
+    }
+
+    /// The same of the sum of a group.
+    fn sum_interval(&self, category: usize) -> Option<(Option<f64>, f64)> {
+        self.placed(self.sums.get(category).copied().flatten()?)
+    }
+
+    fn placed(&self, (least, most): (f64, f64)) -> Option<(Option<f64>, f64)> {
         // A bar begins at zero, and what it measures is not less.
         let least = if self.scale() == Scale::Linear { least.max(0.0) } else { least };
-        let has_place = self.scale().has(least) && self.scale().has(most) && least < most;
-        has_place.then_some((least, most))
+        let end = Some(least).filter(|&least| self.scale().has(least));
+        (self.scale().has(most) && least < most).then_some((end, most))
     }
 
     fn look(&self, index: usize) -> Look {
@@ -116,13 +127,16 @@ impl BarChart {
         let of =
             |category: usize| self.bars.iter().filter_map(move |bars| self.value(bars, category));
         let ends: Vec<f64> = if self.stacked {
-            categories.map(|category| of(category).sum()).collect()
+            let most = |category| self.sum_interval(category).map(|(_, most)| most);
+            let sum = |category| [Some(of(category).sum()), most(category)];
+            categories.flat_map(sum).flatten().collect()
         } else {
             let intervals = categories.clone().flat_map(|category| {
                 self.bars.iter().filter_map(move |bars| self.interval(bars, category))
             });
             let values = categories.flat_map(of);
-            values.chain(intervals.flat_map(|(least, most)| [least, most])).collect()
+            let intervals = intervals.flat_map(|(least, most)| [least, Some(most)]).flatten();
+            values.chain(intervals).collect()
         };
         Axis { label: String::new(), scale: self.scale() }.fit_round(ends.into_iter())
     }
@@ -162,7 +176,7 @@ impl BarChart {
             }
             let interval = self.interval(bars, category).filter(|_| value.is_some());
             let after = interval.map_or(end, |(least, most)| {
-                draw_interval(svg, (x(least), y), x(most));
+                draw_interval(svg, (left, least.map(x)), x(most), y);
                 x(most).max(end)
             });
             let text = value.map_or("-".to_string(), written);
@@ -181,8 +195,13 @@ impl BarChart {
             let style = format!(r#"class="bar" fill="{}""#, self.look(index).colour);
             svg.rect((x, top), (length, STACKED_BAR), style);
         }
-        let at = (left + PLOT_WIDTH * extent.share(end) + 6.0, top + STACKED_BAR / 2.0 + 4.5);
-        svg.text(at, &written(end), TEXT_SIZE, r#"class="value""#);
+        let x = |value: f64| left + PLOT_WIDTH * extent.share(value);
+        let middle = top + STACKED_BAR / 2.0;
+        let after = self.sum_interval(category).map_or(x(end), |(least, most)| {
+            draw_interval(svg, (left, least.map(x)), x(most), middle);
+            x(most).max(x(end))
+        });
+        svg.text((after + 6.0, middle + 4.5), &written(end), TEXT_SIZE, r#"class="value""#);
     }
 
     fn draw_legend(&self, svg: &mut Svg, left: f64) {
@@ -201,12 +220,12 @@ impl BarChart {
     }
 }
 
-/// A thin line with short ends.
-fn draw_interval(svg: &mut Svg, (least, y): Point, most: f64) {
+/// A thin line with short ends, from the edge of the axis where it has no lower end.
+fn draw_interval(svg: &mut Svg, (edge, least): (f64, Option<f64>), most: f64, y: f64) {
     let style = format!(r#"class="interval" stroke="{INK}" stroke-width="1.2""#);
     svg.group(style, "", |svg| {
-        svg.line((least, y), (most, y), "");
-        for x in [least, most] {
+        svg.line((least.unwrap_or(edge), y), (most, y), "");
+        for x in least.into_iter().chain([most]) {
             svg.line((x, y - 3.0), (x, y + 3.0), "");
         }
     });
@@ -241,6 +260,7 @@ mod tests {
             categories: vec!["one".to_owned(), "two".to_owned()],
             bars: vec![bars("held", [Some(3.0), Some(1.0)]), bars("messages", [Some(1.0), None])],
             stacked,
+            sums: Vec::new(),
         }
     }
 
@@ -290,6 +310,27 @@ mod tests {
         let picture = bar_chart(&chart);
         // One has no width, and one no value.
         assert_eq!(picture.svg().matches(r#"class="interval""#).count(), 1);
+    }
+
+    #[test]
+    fn the_sum_of_a_stack_has_its_interval_and_room_for_it() {
+        let mut chart = sample(true);
+        let without = bar_chart(&chart);
+        assert_eq!(without.svg().matches(r#"class="interval""#).count(), 0);
+        chart.sums = vec![Some((3.5, 40.0)), Some((1.0, 1.0))];
+        let with = bar_chart(&chart);
+        assert_eq!(with.svg().matches(r#"class="interval""#).count(), 1);
+        assert!(widths(&with)[0] < widths(&without)[0] / 5.0, "the axis reaches to its end");
+    }
+
+    #[test]
+    fn an_interval_that_goes_down_to_zero_begins_at_the_edge_of_a_logarithmic_axis() {
+        let mut chart = sample(false);
+        chart.scale = Scale::Logarithmic;
+        chart.bars[0].intervals = vec![Some((0.0, 9.0)), Some((0.5, 2.0))];
+        let picture = bar_chart(&chart);
+        assert_eq!(picture.svg().matches(r#"class="interval""#).count(), 2);
+        assert!(!picture.svg().contains("NaN") && !picture.svg().contains("inf"));
     }
 
     #[test]

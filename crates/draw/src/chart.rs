@@ -17,6 +17,8 @@ const TEXT_SIZE: f64 = 13.0;
 const SMALL: f64 = 11.5;
 /// What is written below the legend where lines coincide.
 const STRIPED: &str = "striped: the same values";
+/// And where values of zero or less are on no logarithmic axis.
+const LEFT_OUT: &str = "not shown: values of 0";
 
 /// A line chart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +45,8 @@ pub struct Series {
     /// Its points, from left to right. Those that have no place are left out: numbers that are not
     /// finite (or beyond 1e300), and numbers of zero or less on a logarithmic axis.
     pub points: Vec<(f64, f64)>,
-    /// For each point from where to where its value is uncertain, drawn as an upright bar; or nothing.
+    /// For each point from where to where its value is uncertain, drawn as an upright bar; or nothing. One
+    /// that begins at zero or less begins at the lower edge of a logarithmic axis.
     pub intervals: Vec<(f64, f64)>,
     /// Whether it was computed from a formula: such a line has no markers, because nothing was measured.
     pub is_formula: bool,
@@ -69,7 +72,8 @@ pub struct Threshold {
 pub fn chart_column(charts: &[Chart]) -> Picture {
     let names = charts.iter().flat_map(|chart| &chart.series).map(|series| &series.name);
     let longest = names.map(|name| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
-    let longest = longest.max(text_width(STRIPED, SMALL) - SYMBOL);
+    let remark = text_width(STRIPED, SMALL).max(text_width(LEFT_OUT, SMALL));
+    let longest = longest.max(remark - SYMBOL);
     let width = LEFT + PLOT_WIDTH + LEGEND_GAP + SYMBOL + 8.0 + longest + 20.0;
     let mut svg = Svg::new();
     let mut height = 0.0;
@@ -83,7 +87,7 @@ pub fn chart_column(charts: &[Chart]) -> Picture {
 impl Chart {
     /// High enough for the legend.
     fn plot_height(&self) -> f64 {
-        MIN_PLOT_HEIGHT.max((self.series.len() + 1) as f64 * LEGEND_LINE)
+        MIN_PLOT_HEIGHT.max((self.series.len() + 2) as f64 * LEGEND_LINE)
     }
 
     /// The points of a series that have a place.
@@ -92,13 +96,25 @@ impl Chart {
         series.points.iter().copied().filter(has_place).collect()
     }
 
-    /// The bars of a series that have a place, each with where it stands.
-    fn bars(&self, series: &Series) -> Vec<(f64, f64, f64)> {
-        let bar = |(&(x, _), &(least, most)): (&(f64, f64), &(f64, f64))| (x, least, most);
-        let has_place = |&(x, least, most): &(f64, f64, f64)| {
-            least < most && self.x.scale.has(x) && self.y.scale.has(least) && self.y.scale.has(most)
+    /// The bars of a series, each with where it stands. The lower end is missing where it has no place.
+    fn bars(&self, series: &Series) -> Vec<(f64, Option<f64>, f64)> {
+        let (x_scale, y_scale) = (self.x.scale, self.y.scale);
+        let pairs = series.points.iter().zip(&series.intervals);
+        let is_shown = |&(&(x, value), &(least, most)): &(&(f64, f64), &(f64, f64))| {
+            least < most && x_scale.has(x) && y_scale.has(value) && y_scale.has(most)
         };
-        series.points.iter().zip(&series.intervals).map(bar).filter(has_place).collect()
+        let bar = |(&(x, _), &(least, most)): (&(f64, f64), &(f64, f64))| {
+            (x, Some(least).filter(|&least| y_scale.has(least)), most)
+        };
+        pairs.filter(is_shown).map(bar).collect()
+    }
+
+    /// Whether a value of zero or less is left out.
+    fn leaves_out(&self) -> bool {
+        let is_left_out = |&(x, y): &(f64, f64)| {
+            self.x.scale.has(x) && y.is_finite() && y <= 0.0 && !self.y.scale.has(y)
+        };
+        self.series.iter().flat_map(|series| &series.points).any(is_left_out)
     }
 
     fn draw(&self, svg: &mut Svg) {
@@ -107,7 +123,7 @@ impl Chart {
         let all = || points.iter().flatten().copied();
         let x = self.x.fit_exactly(all().map(|(x, _)| x).chain(self.marked(true)));
         let bars = self.series.iter().flat_map(|series| self.bars(series));
-        let ends = bars.flat_map(|(_, least, most)| [least, most]);
+        let ends = bars.flat_map(|(_, least, most)| [least, Some(most)]).flatten();
         let y = self.y.fit_round(all().map(|(_, y)| y).chain(ends).chain(self.marked(false)));
         let height = self.plot_height();
         let place =
@@ -152,12 +168,13 @@ impl Chart {
             return;
         }
         let bars = self.bars(series);
+        let bottom = TOP + self.plot_height();
         for (at, &(x, _)) in points.iter().enumerate() {
             let marker = lines.marker(index, at);
             for &(_, least, most) in bars.iter().filter(|bar| bar.0 == x) {
                 let style = format!(r#"class="interval" stroke="{}""#, look.colour);
                 let end = |value: f64| (marker.0, place((x, value)).1);
-                svg.line(end(least), end(most), style);
+                svg.line(least.map_or((marker.0, bottom), end), end(most), style);
             }
             look.draw_marker(svg, marker);
         }
@@ -247,9 +264,12 @@ impl Chart {
             let style = r#"class="legend""#;
             svg.text((x + SYMBOL + 8.0, y + 4.5), &series.name, TEXT_SIZE, style);
         }
-        if has_stripes {
-            let y = line(self.series.len()) + 4.5;
-            svg.text((x, y), STRIPED, SMALL, r#"class="striped""#);
+        let remarks =
+            [(has_stripes, STRIPED, "striped"), (self.leaves_out(), LEFT_OUT, "left-out")];
+        let remarks = remarks.into_iter().filter(|(is_true, ..)| *is_true);
+        for (place, (_, text, class)) in remarks.enumerate() {
+            let y = line(self.series.len() + place) + 4.5;
+            svg.text((x, y), text, SMALL, format_args!(r#"class="{class}""#));
         }
     }
 }
@@ -303,8 +323,11 @@ mod tests {
         chart.series[0].intervals = vec![(3.0, 5.0), (16.0, 16.0), (-1.0, 90.0), (900.0, 1200.0)];
         chart.series[1].is_formula = true;
         let picture = chart_column(&[chart]);
-        // One has no width, and one no place on a logarithmic axis.
-        assert_eq!(count(&picture, r#"class="interval""#), 2);
+        // One has no width, and one goes on below what a logarithmic axis has.
+        assert_eq!(count(&picture, r#"class="interval""#), 3);
+        let bottom = TOP + MIN_PLOT_HEIGHT;
+        let lines = picture.svg().lines().filter(|line| line.contains(r#"class="interval""#));
+        assert_eq!(lines.filter(|line| line.contains(&format!("y1=\"{bottom}\""))).count(), 1);
         assert_eq!(count(&picture, r#"class="marker""#), 4 + 1);
         assert_eq!(count(&picture, r#"class="series""#), 2);
     }
@@ -342,10 +365,12 @@ mod tests {
     fn points_without_a_place_are_left_out() {
         let mut chart = sample(1);
         chart.series[0].points.extend([(0.0, 5.0), (5.0, 0.0), (-1.0, 1.0), (9.0, f64::NAN)]);
-        assert_eq!(chart_column(&[chart.clone()]), chart_column(&[sample(1)]));
+        let picture = chart_column(&[chart.clone()]);
+        assert_eq!(count(&picture, r#"class="marker""#), 4 + 1, "and one in the legend");
+        assert_eq!(count(&picture, LEFT_OUT), 1, "which is said of zeros");
         chart.x.scale = crate::Scale::Linear;
         let picture = chart_column(&[chart]);
-        assert_eq!(count(&picture, r#"class="marker""#), 4 + 2 + 1, "and one in the legend");
+        assert_eq!(count(&picture, r#"class="marker""#), 4 + 2 + 1);
     }
 
     #[test]

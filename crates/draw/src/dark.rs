@@ -112,6 +112,25 @@ mod tests {
     }
 
     #[test]
+    fn text_of_the_player_can_be_read_on_its_page_and_on_its_cards() {
+        let style = include_str!("../../player/assets/player.css");
+        let (light, dark) = style.split_once("@media").unwrap();
+        for rules in [light, dark.split_once('}').unwrap().0] {
+            let colour = |name: &str| {
+                let (_, rest) = rules.split_once(&format!("--{name}: ")).unwrap();
+                let given = rest.split(';').next().unwrap();
+                if given == "#fff" { "#ffffff".to_string() } else { given.to_string() }
+            };
+            for paper in ["back", "card"] {
+                for text in ["ink", "soft", "good", "bad", "k0"] {
+                    let seen = contrast(&colour(text), &colour(paper));
+                    assert!(seen >= 4.5, "{text} on {paper}: {seen:.2}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_player_has_the_same_palette() {
         let style = include_str!("../../player/assets/player.css");
         let (light, dark) = style.split_once("@media").unwrap();

@@ -9,6 +9,7 @@ const PARAMETERS = {
   proxies: 'the proxy of each cluster, as in 0,2',
   'max-preempt': 'how often a local request may overtake',
   resources: 'how many resources there are',
+  claims: 'what each node takes at a time, as in 0,1|1,2',
 };
 
 function labelled(text, field, hint) {
@@ -25,6 +26,7 @@ function select(name, options) {
   return field;
 }
 
+// What is said by default is what the form goes back to.
 function input(name, type, attributes) {
   const field = document.createElement('input');
   Object.assign(field, { name, type, ...attributes });
@@ -40,9 +42,9 @@ export class GroupForm {
     const most = catalogue.mostNodes;
     this.algorithm = select('algorithm', catalogue.algorithms.map(({ name, title }) => [name, `${name} (${title})`]));
     this.mutant = select('mutant', []);
-    this.nodes = input('nodes', 'number', { min: 1, max: most, value: 3, required: true });
-    this.requests = input('requests', 'number', { min: 1, max: 100, value: 2, required: true });
-    this.crashes = input('crashes', 'number', { min: 0, max: most - 1, value: 0, required: true });
+    this.nodes = input('nodes', 'number', { min: 1, max: most, defaultValue: 3, required: true });
+    this.requests = input('requests', 'number', { min: 1, max: 100, defaultValue: 2, required: true });
+    this.crashes = input('crashes', 'number', { min: 0, max: most - 1, defaultValue: 0, required: true });
     this.start = input('start', 'text', { placeholder: 'idle' });
     this.order = select('order', [['', 'as the algorithm needs'], ['fifo', 'in order'], ['any', 'in any order']]);
     this.particular = document.createElement('div');
@@ -60,10 +62,16 @@ export class GroupForm {
       this.particular,
       submit,
     );
+    const evolving = document.createElement('p');
+    evolving.className = 'evolving';
+    const names = catalogue.evolving.map((name) => `'${name}'`).join(' and ');
+    evolving.textContent = `Not here: ${names} run on networks that change, where nodes meet instead of sending messages. 'catraca graph run GRAPH --algorithm ${catalogue.evolving[0]} --html run.html' writes a page that plays them.`;
     this.flaw = document.createElement('p');
     this.flaw.className = 'flaw';
-    this.form.append(this.flaw);
+    this.form.append(this.flaw, evolving);
     this.algorithm.addEventListener('change', () => this.choose(new Map()));
+    this.particular.addEventListener('input', () => this.countNodes());
+    this.show(new Map());
     this.mutant.addEventListener('change', () => this.chooseMutant());
     this.form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -80,14 +88,23 @@ export class GroupForm {
   choose(said) {
     const { mutants, parameters } = this.entry();
     this.mutant.replaceChildren(new Option('nothing', ''), ...mutants.map(({ name }) => new Option(name, name)));
-    const known = parameters.filter((name) => PARAMETERS[name]);
-    // Several algorithms guard sets by one lock.
-    if (!known.includes('resources') && said.has('resources')) known.push('resources');
+    // Sets are guarded by several algorithms; and whatever a link says can be seen, and taken back.
+    const isShown = (name) => parameters.includes(name) || said.has(name);
+    const hasSets = isShown('resources') || isShown('claims');
+    const known = Object.keys(PARAMETERS).filter((name) => isShown(name) || (hasSets && ['resources', 'claims'].includes(name)));
     this.particular.replaceChildren(...known.map((name) => {
       const field = input(name, 'text', { placeholder: PARAMETERS[name], value: said.get(name) ?? '' });
       return labelled(name, field, PARAMETERS[name]);
     }));
+    this.countNodes();
     this.tellFlaw();
+  }
+
+  // Clusters say how many nodes there are.
+  countNodes() {
+    const clusters = this.particular.querySelector('[name=clusters]');
+    this.nodes.disabled = Boolean(clusters?.value.trim());
+    this.nodes.title = this.nodes.disabled ? 'the clusters say how many' : '';
   }
 
   // A mutant is shown in the group in which it is caught.
@@ -97,8 +114,10 @@ export class GroupForm {
       this.nodes.value = group.nodes;
       this.requests.value = group.requests;
       this.crashes.value = group.crashes;
-      const k = this.particular.querySelector('[name=k]');
-      if (k) k.value = group.k ?? '';
+      for (const field of this.particular.querySelectorAll('input')) field.value = field.name === 'k' ? group.k ?? '' : '';
+      this.start.value = '';
+      this.order.value = '';
+      this.countNodes();
     }
     this.tellFlaw();
   }
@@ -111,23 +130,26 @@ export class GroupForm {
     this.flaw.textContent = `The flaw: ${mutant.breaks}. It breaks '${mutant.property}'.${seldom}`;
   }
 
-  // Shows what a link says.
+  // Shows what a link says; what it leaves out is as usual.
   show(said) {
-    this.algorithm.value = said.get('algorithm') ?? 'naimi-trehel';
-    if (!this.algorithm.value) this.algorithm.value = 'naimi-trehel';
+    this.form.reset();
+    const name = said.get('algorithm');
+    this.algorithm.value = this.catalogue.algorithms.some((it) => it.name === name) ? name : 'naimi-trehel';
     this.choose(said);
-    this.rest = new Map([...said].filter(([key]) => !this.form.elements.namedItem(key)));
-    for (const [key, value] of said) {
-      const field = this.form.elements.namedItem(key);
-      if (field) field.value = value;
+    for (const field of [this.nodes, this.requests, this.crashes, this.start, this.order, this.mutant]) {
+      if (said.has(field.name)) field.value = said.get(field.name);
     }
+    this.isPredicting = said.get('predict') === 'yes';
     this.tellFlaw();
   }
 
   said() {
     const said = new Map();
-    for (const field of this.form.elements) if (field.name && field.value !== '') said.set(field.name, field.value);
-    for (const [key, value] of this.rest ?? []) said.set(key, value);
+    for (const field of this.form.elements) {
+      const value = field.value.trim();
+      if (field.name && value !== '' && !field.disabled) said.set(field.name, value);
+    }
+    if (this.isPredicting) said.set('predict', 'yes');
     return said;
   }
 }

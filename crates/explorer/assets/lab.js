@@ -28,6 +28,8 @@ function part(name, tag, label) {
   const element = document.createElement(tag);
   element.id = name;
   if (label) element.setAttribute('aria-label', label);
+  // A name without a role is not read out.
+  if (label && tag === 'div') element.setAttribute('role', 'group');
   return element;
 }
 
@@ -79,8 +81,8 @@ class Lab {
     this.summary.textContent = 'Another group';
     parts.group.append(this.summary);
     this.form = new GroupForm(parts.group, known, (said) => {
-      parts.group.open = false;
-      this.act(() => this.open(said, []));
+      // What is refused can be mended in the form.
+      this.act(() => this.open(said, []).then(() => { parts.group.open = false; }));
     });
     this.buildControls();
     this.checker = new Checker(parts.checker, (steps, label) => this.act(() => this.follow(steps, label)));
@@ -152,7 +154,13 @@ class Lab {
   }
 
   async open(said, steps) {
-    const state = await this.fetch(said, steps);
+    let state;
+    try {
+      state = await this.fetch(said, steps);
+    } catch (error) {
+      if (!this.now.state) this.form.show(said);
+      throw error;
+    }
     this.now.said = said;
     this.now.ahead = [];
     this.now.way = null;
@@ -204,6 +212,7 @@ class Lab {
   async togglePredict() {
     const { said } = this.now;
     if (this.isPredicting()) said.delete('predict'); else said.set('predict', 'yes');
+    this.form.isPredicting = this.isPredicting();
     this.show(this.now.state);
   }
 

@@ -2,11 +2,12 @@
 
 use catraca_algorithms::mutants::Caught;
 use catraca_algorithms::registry::{self, ENTRIES};
+use catraca_algorithms::relabelling;
 use serde_json::{Value, json};
 
 use crate::link::MOST_NODES;
 
-/// The algorithms in the order of the papers.
+/// The algorithms in the order of the papers, and those that play elsewhere.
 pub fn catalogue() -> Value {
     let algorithm = |entry: &registry::Entry| {
         let mutants = registry::mutants(entry.name);
@@ -37,6 +38,7 @@ pub fn catalogue() -> Value {
     json!({
         "mostNodes": MOST_NODES,
         "algorithms": ENTRIES.iter().map(algorithm).collect::<Vec<Value>>(),
+        "evolving": relabelling::ENTRIES.iter().map(|entry| entry.name).collect::<Vec<&str>>(),
     })
 }
 
@@ -67,6 +69,61 @@ mod tests {
                 }
                 let state = crate::state(&link.parse::<Link>().unwrap()).unwrap();
                 assert!(!state["possible"].as_array().unwrap().is_empty(), "{link}");
+            }
+        }
+    }
+
+    /// Everything between `http://127.0.0.1:7890/#` and the end of the link.
+    fn links(page: &str) -> Vec<&str> {
+        let after = page.split("http://127.0.0.1:7890/#").skip(1);
+        after.filter_map(|rest| rest.split([')', '`', '\n']).next()).collect()
+    }
+
+    #[test]
+    fn every_link_of_a_lesson_opens_and_breaks_its_mutant_where_it_is_caught() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/teaching");
+        let mut seen = Vec::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let page = std::fs::read_to_string(&path).unwrap();
+            let lesson = path.file_stem().unwrap().to_str().unwrap();
+            let (_, algorithm) = lesson.split_once('-').unwrap();
+            if relabelling::entry(algorithm).is_some() {
+                assert!(page.contains("catraca graph run"), "{lesson} plays elsewhere");
+                continue;
+            }
+            let mut mutants = 0;
+            for text in links(&page) {
+                let link: Link = text.parse().unwrap();
+                let (spec, options) = link.group().unwrap_or_else(|why| panic!("{text}: {why}"));
+                assert_eq!(spec.algorithm, algorithm, "{text}");
+                let state = crate::state(&link).unwrap();
+                assert_eq!(state["problem"], Value::Null, "{text}");
+                assert!(!state["possible"].as_array().unwrap().is_empty(), "{text}");
+                let Some(name) = &spec.mutant else { continue };
+                let all = registry::mutants(algorithm);
+                let mutant = all.iter().find(|mutant| mutant.name == *name).unwrap();
+                let Caught::Checked { nodes, requests, .. } = mutant.caught else {
+                    panic!("{text}: no small group shows it");
+                };
+                assert!(spec.nodes >= nodes && options.requests >= requests, "{text}");
+                mutants += 1;
+            }
+            assert!(mutants > 0, "{lesson} breaks a mutant");
+            seen.push(algorithm.to_string());
+        }
+        let left_out = ENTRIES.iter().find(|entry| !seen.iter().any(|name| name == entry.name));
+        assert_eq!(left_out.map(|entry| entry.name), None, "each has a lesson");
+    }
+
+    #[test]
+    fn the_link_of_the_manual_opens() {
+        for page in
+            [include_str!("../../../docs/LAB.md"), include_str!("../../../docs/TEACHING.md")]
+        {
+            for text in links(page).into_iter().filter(|text| !text.is_empty()) {
+                let state = crate::state(&text.parse::<Link>().unwrap()).unwrap();
+                assert_eq!(state["problem"], Value::Null, "{text}");
             }
         }
     }

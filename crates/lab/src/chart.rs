@@ -3,7 +3,7 @@
 use catraca_draw::{
     Axis, BarChart, Bars, Chart, Picture, Scale, Series, Threshold, bar_chart, chart_column,
 };
-use catraca_sim::{TICKS_PER_UNIT, Time};
+use catraca_sim::{Estimate, TICKS_PER_UNIT, Time};
 use catraca_trace::kind_number;
 
 use crate::error::{LabError, one_of, wrong};
@@ -97,6 +97,10 @@ impl ChartPlan {
         if is_of_bars && x_label.is_some() {
             let what = "belongs to charts of lines; what bars are of is named at each of them";
             return Err(wrong(fields.place("x_label"), what));
+        }
+        if matches!(shows, Shows::Bars { stacked: true, .. }) && y_scale == Scale::Logarithmic {
+            let what = "a bar on another one has no beginning on a logarithmic axis; leave it out";
+            return Err(wrong(fields.place("y_scale"), what));
         }
         fields.finish()?;
         let plan = ChartPlan {
@@ -279,6 +283,10 @@ impl ChartPlan {
                 intervals[at] = estimate.map(|one| one.drawn());
             }
         }
+        let sums = match stacked {
+            true => categories.iter().map(|one| self.sum(x, one, y, experiment, results)).collect(),
+            false => Vec::new(),
+        };
         BarChart {
             title: self.title.clone(),
             note: experiment.note_on_seeds(),
@@ -287,7 +295,37 @@ impl ChartPlan {
             categories,
             bars,
             stacked,
+            sums,
         }
+    }
+
+    /// From where to where the sum of all bars of a category is uncertain: seeds are summed up one by one,
+    /// because what one part has more of another may have less of.
+    fn sum(
+        &self,
+        x: usize,
+        category: &str,
+        y: &[Figure],
+        experiment: &Experiment,
+        results: &Results,
+    ) -> Option<(f64, f64)> {
+        let is_meant = |&row: &usize| experiment.runs[row].coordinates[x] == category;
+        let rows = self.rows(experiment).filter(is_meant);
+        let setup = |row: usize| &experiment.runs[row].setup;
+        let all = rows.flat_map(|row| y.iter().map(move |figure| (row, figure)));
+        // What has no value with some seed has no bar.
+        let has_bar = |&(row, figure): &(usize, &Figure)| {
+            results.rows[row].estimate(figure, setup(row)).is_some()
+        };
+        let parts: Vec<(usize, &Figure)> = all.filter(has_bar).collect();
+        let sum = |seed: usize| {
+            let part = |&(row, figure): &(usize, &Figure)| {
+                figure.of(setup(row), &results.rows[row].reports[seed])
+            };
+            parts.iter().map(part).sum::<Option<f64>>()
+        };
+        let sums = (0..experiment.seeds as usize).map(sum).collect::<Option<Vec<f64>>>()?;
+        Some(Estimate::of(&sums)?.drawn())
     }
 }
 

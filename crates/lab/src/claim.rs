@@ -2,14 +2,14 @@
 
 use std::fmt;
 
+use catraca_sim::{Estimate, short};
+
 use crate::error::{LabError, wrong};
-use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
 use crate::fields::Fields;
 use crate::figure::Figure;
 use crate::formula::Formula;
 use crate::results::Results;
-use crate::table::short;
 use crate::vary::{Dimension, Selection};
 
 /// How close is equal, and how close is 'about', as a part of the larger of both.
@@ -101,6 +101,8 @@ pub struct Finding<'a> {
     pub measured: String,
     /// What they say; nothing, if a figure is missing.
     pub found: Option<Verdict>,
+    /// With how many seeds. One has no interval, so what it says is not certain.
+    pub seeds: u32,
 }
 
 impl Finding<'_> {
@@ -109,12 +111,26 @@ impl Finding<'_> {
         self.found == Some(self.claim.verdict)
     }
 
-    /// Whether they say the opposite. Too few seeds, which leave it open, contradict nothing.
+    /// Whether they say the opposite for certain. Too few seeds, which leave it open, contradict nothing, and
+    /// neither does one alone.
     pub fn contradicts(&self) -> bool {
+        self.seeds > 1 && self.says_the_opposite()
+    }
+
+    fn says_the_opposite(&self) -> bool {
         matches!(
             (self.found, self.claim.verdict),
             (Some(Verdict::Holds), Verdict::Wrong) | (Some(Verdict::Wrong), Verdict::Holds)
         )
+    }
+
+    /// What the runs say, in a word or a few.
+    pub fn verdict(&self) -> String {
+        match self.found {
+            None => "undecided".to_string(),
+            Some(found) if self.seeds == 1 => format!("{found} with one seed"),
+            Some(found) => found.to_string(),
+        }
     }
 
     /// What is to be said of the record, if the runs do not say the same.
@@ -122,6 +138,9 @@ impl Finding<'_> {
         let record = self.claim.verdict;
         match self.found {
             _ if self.agrees() => None,
+            _ if self.says_the_opposite() && self.seeds == 1 => {
+                Some(format!("one seed is not certain; on record is '{record}': take more"))
+            }
             _ if self.contradicts() => Some(format!("ON RECORD IS '{record}': look into it")),
             Some(Verdict::Open) | None => {
                 Some(format!("open with these seeds; on record is '{record}'"))
@@ -207,7 +226,7 @@ impl Claim {
             });
             words.collect::<Vec<_>>().join("; ")
         };
-        Finding { claim: self, measured, found }
+        Finding { claim: self, measured, found, seeds: experiment.seeds }
     }
 
     /// Compares with each seed, and lets all of them decide together.

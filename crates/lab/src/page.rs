@@ -128,7 +128,7 @@ fn section(
             apart(one.picture.svg(), *pictures)
         );
     }
-    table(html, &experiment.table(results));
+    table(html, &experiment.name, &experiment.table(results));
     findings(html, &experiment.findings(results));
     commands(html, experiment);
     html.push_str("</section>\n");
@@ -192,8 +192,12 @@ fn apart(svg: &str, picture: usize) -> String {
         .replace("url(#", &format!("url(#p{picture}-"))
 }
 
-fn table(html: &mut String, table: &Table) {
-    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>");
+fn table(html: &mut String, name: &str, table: &Table) {
+    let name = escaped(name);
+    let _ = write!(
+        html,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Table of {name}\" tabindex=\"0\"><table>\n<thead><tr>"
+    );
     let words = table.varied.len();
     let class = |at: usize, rows: &[Vec<String>]| {
         let is_number = |row: &Vec<String>| row[at].parse::<f64>().is_ok() || row[at] == "-";
@@ -201,7 +205,7 @@ fn table(html: &mut String, table: &Table) {
     };
     let rows = table.words();
     for (at, head) in table.heads().iter().enumerate() {
-        let _ = write!(html, "<th{}>{}</th>", class(at, &rows), escaped(head));
+        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(at, &rows), escaped(head));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for (index, row) in rows.iter().enumerate() {
@@ -225,12 +229,12 @@ fn findings(html: &mut String, findings: &[Finding<'_>]) {
     html.push_str("<ul class=\"claims\">\n");
     for finding in findings {
         let claim = finding.claim;
-        let found = finding.found.map_or("undecided".to_string(), |found| found.to_string());
+        let class = finding.found.map_or("undecided".to_string(), |found| found.to_string());
         let _ = write!(
             html,
-            "<li><span class=\"verdict {0}\">{0}</span> <strong>{1}</strong> ({2}). {3} \
+            "<li><span class=\"verdict {class}\">{0}</span> <strong>{1}</strong> ({2}). {3} \
              <span class=\"measured\">{4}</span>",
-            found,
+            finding.verdict(),
             escaped(&claim.says),
             escaped(&claim.section),
             escaped(&claim.why),
@@ -256,8 +260,9 @@ fn commands(html: &mut String, experiment: &Experiment) {
     };
     let _ = write!(
         html,
-        "<details><summary>{summary}, as commands</summary>\n<div class=\"scroll\" \
-         tabindex=\"0\"><pre>"
+        "<details><summary>{summary}, as commands</summary>\n<div class=\"scroll\" role=\"region\" \
+         aria-label=\"Commands of {}\" tabindex=\"0\"><pre>",
+        escaped(&experiment.name)
     );
     for run in &experiment.runs {
         let _ = writeln!(html, "{}", escaped(&run.scenario.command()));

@@ -4,11 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use catraca_draw::{DiagramOptions, DrawError, Picture, space_time};
-use catraca_sim::{End, Hooks, Report, ScenarioError, Setup, TICKS_PER_UNIT, Time, run};
+use catraca_sim::{End, Estimate, Hooks, Report, ScenarioError, Setup, TICKS_PER_UNIT, Time, run};
 use catraca_trace::{Event, Header, Origin, Trace};
 
 use crate::claim::Finding;
-use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Run};
 use crate::figure::Figure;
 use crate::table::{Column, Table, TableRow, csv_line};

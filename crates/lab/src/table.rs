@@ -1,8 +1,7 @@
 //! The figures of an experiment as a table: of numbers, of words, as CSV.
 
-use catraca_sim::Setup;
+use catraca_sim::{Estimate, Setup};
 
-use crate::estimate::Estimate;
 use crate::figure::Figure;
 use crate::formula::Formula;
 use crate::results::Measured;
@@ -149,33 +148,9 @@ pub fn csv_line(cells: impl Iterator<Item = String>) -> String {
     cells.map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// A number with as many digits as are worth reading.
-pub fn short(value: f64) -> String {
-    // Minus nothing is nothing.
-    let value = value + 0.0;
-    match value.abs() {
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 100.0 => format!("{value:.1}"),
-        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
-        size if size >= 1e-6 => {
-            let decimals = (-size.log10()).ceil() as usize + 1;
-            format!("{value:.decimals$}")
-        }
-        _ => format!("{value:.1e}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_as_long_as_they_are_worth_reading() {
-        assert_eq!(short(-0.0), "0.00");
-        let numbers = [0.0, 3.0, 0.994, 12.345, 126.04, 3069.4, 0.0123, 0.000_45];
-        let words = numbers.map(short);
-        assert_eq!(words, ["0.00", "3.00", "0.99", "12.35", "126.0", "3069", "0.012", "0.00045"]);
-    }
 
     #[test]
     fn a_column_of_whole_numbers_shows_no_decimals_and_csv_quotes_what_must_be() {

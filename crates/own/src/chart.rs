@@ -3,7 +3,7 @@
 use catraca_draw::{Axis, Chart, Picture, Series, chart_column};
 use catraca_sim::{Report, Row};
 
-use crate::compare::report;
+use crate::compare::{estimate, seeds};
 
 /// What is drawn of a run.
 type Figure = fn(&Report) -> Option<f64>;
@@ -21,7 +21,7 @@ pub(crate) fn plot(rows: &[Row]) -> Picture {
         for (title, unit, figure) in figures {
             charts.push(Chart {
                 title: format!("{title}, {load} load"),
-                note: rows.first().map_or(String::new(), |row| format!("seed {}", row.job.seed(0))),
+                note: rows.first().map_or(String::new(), note),
                 x: Axis::logarithmic("nodes"),
                 y: Axis::logarithmic(unit),
                 series: series(rows, load, figure),
@@ -32,18 +32,30 @@ pub(crate) fn plot(rows: &[Row]) -> Picture {
     chart_column(&charts)
 }
 
-/// A line for each algorithm, in the order of the rows. A logarithm has no place for 0.
+/// What the figures rest on.
+fn note(row: &Row) -> String {
+    match row.job.seeds {
+        1 => format!("{}, no interval", seeds(&row.job)),
+        _ => format!("means of {}; bars: Student's interval of 95 %", seeds(&row.job)),
+    }
+}
+
+/// A line for each algorithm, in the order of the rows.
 fn series(rows: &[Row], load: &str, figure: Figure) -> Vec<Series> {
     let mut lines: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.job.load_name() == load) {
         let spec = row.job.spec();
-        let Some(value) = figure(report(row)).filter(|value| *value > 0.0) else { continue };
-        let point = (f64::from(spec.nodes), value);
+        let Some(value) = estimate(row, figure) else { continue };
+        let (point, interval) = ((f64::from(spec.nodes), value.mean), value.drawn());
         match lines.iter_mut().find(|line| line.name == spec.algorithm) {
-            Some(line) => line.points.push(point),
+            Some(line) => {
+                line.points.push(point);
+                line.intervals.push(interval);
+            }
             None => lines.push(Series {
                 name: spec.algorithm.clone(),
                 points: vec![point],
+                intervals: vec![interval],
                 ..Series::default()
             }),
         }

@@ -7,7 +7,8 @@ use catraca_algorithms::registry::ENTRIES;
 use catraca_algorithms::{Load, Theory};
 use catraca_core::Algorithm;
 use catraca_sim::{
-    Comparison, Hooks, Job, Key, LoadKind, Own, Report, Row, Setup, run_algorithm, run_all,
+    Comparison, Estimate, Hooks, Job, Key, LoadKind, Own, Report, Row, Setup, run_algorithm,
+    run_all,
 };
 
 use crate::failure::Failure;
@@ -31,7 +32,16 @@ pub(crate) const COMPARE: Command = Command {
             help: "With which, with commas, 'all' or 'none' [default: one of each family]",
         },
         Flag { name: "nodes", value: "N,...", help: "How many nodes [default: 4,16,64]" },
-        Flag { name: "load", value: "LOADS", help: "low, high or both [default: low,high]" },
+        Flag {
+            name: "load",
+            value: "LOADS",
+            help: "low, medium, high or several of them [default: low,medium,high]",
+        },
+        Flag {
+            name: "seeds",
+            value: "NUMBER",
+            help: "With how many seeds every run is made, from --seed on [default: 1]",
+        },
         Flag {
             name: "plot",
             value: "FILE",
@@ -58,6 +68,16 @@ msgs: messages per entry; theory: the formula evaluated, where there is one. del
 the next entry, in T. resp, p99, longest: from request to entry. thrput: entries in the time T+E of a
 message and a stay. Jain: fairness over nodes, 1 is best. bypass: the most later requests that overtook one.";
 
+const OF_SEEDS: &str = "\
+Figures are means over the seeds, longest and bypass the most of all. ±: half the width of Student's
+interval of 95 %; where there is none, all seeds agree.";
+
+const OF_ONE_SEED: &str = "\
+One seed, so no interval says how certain these figures are; --seeds 5 takes five.";
+
+/// More seeds than this would take too long.
+const MOST_SEEDS: u32 = 1000;
+
 pub(crate) fn run<A: OwnAlgorithm>(words: &[String], out: &mut dyn Write) -> Result<(), Failure> {
     let said = COMPARE.parse(words)?;
     if said.wants_help {
@@ -70,8 +90,9 @@ pub(crate) fn run<A: OwnAlgorithm>(words: &[String], out: &mut dyn Write) -> Res
         plot.write(&chart::plot(&rows))?;
         plot.tell(out)?;
     }
-    let is_broken = rows.iter().any(|row| report(row).violation.is_some());
-    let gave_up = rows.iter().any(|row| report(row).end.gave_up().is_some());
+    let reports = || rows.iter().flat_map(|row| &row.reports);
+    let is_broken = reports().any(|report| report.violation.is_some());
+    let gave_up = reports().any(|report| report.end.gave_up().is_some());
     match (is_broken, gave_up) {
         (true, _) => Err(Failure::Violation),
         (false, true) => Err(Failure::GaveUp),
@@ -86,9 +107,15 @@ fn comparison(said: &Said) -> Result<Comparison, Failure> {
         Some(_) => said.list("algorithms").into_iter().map(str::to_string).collect(),
         None => BESIDE.split(',').map(str::to_string).collect(),
     };
-    // One seed: what is wanted here is an answer within seconds.
+    // One seed unless more are asked for: what is wanted here is an answer within seconds.
+    let seeds = said.count::<u32>("seeds")?.unwrap_or(1);
+    if seeds > MOST_SEEDS {
+        return Err(Failure::Input(format!(
+            "--seeds: {seeds} are too many; take up to {MOST_SEEDS}"
+        )));
+    }
     let mut comparison =
-        Comparison { algorithms, common: said.scenario.clone(), seeds: 1, ..Comparison::default() };
+        Comparison { algorithms, common: said.scenario.clone(), seeds, ..Comparison::default() };
     if said.own("nodes").is_some() {
         let size = |text: &str| match text.parse::<u32>() {
             Ok(nodes) if nodes > 0 => Ok(nodes),
@@ -99,10 +126,10 @@ fn comparison(said: &Said) -> Result<Comparison, Failure> {
     if comparison.common.says("workload.rate") {
         comparison.loads = vec![LoadKind::Open];
     } else if said.own("load").is_some() {
-        let load = |text: &str| match text {
-            "low" => Ok(LoadKind::Closed(Load::Low)),
-            "high" => Ok(LoadKind::Closed(Load::High)),
-            _ => Err(Failure::Input(format!("--load: there is no load '{text}': say low or high"))),
+        let load = |text: &str| {
+            let named = LoadKind::NAMED.into_iter().find(|load| load.name() == Some(text));
+            let what = format!("--load: there is no load '{text}': say low, medium or high");
+            named.ok_or(Failure::Input(what))
         };
         comparison.loads = said.list("load").into_iter().map(load).collect::<Result<_, _>>()?;
     }
@@ -120,9 +147,10 @@ impl Driver for Measure<'_> {
     }
 }
 
-/// What the one seed of a row has shown.
-pub(crate) fn report(row: &Row) -> &Report {
-    &row.reports[0]
+/// A figure over all seeds of a row, if it has a value with each of them.
+pub(crate) fn estimate(row: &Row, figure: impl Fn(&Report) -> Option<f64>) -> Option<Estimate> {
+    let values = row.reports.iter().map(figure);
+    Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
 }
 
 /// The own rows and those of the catalogue: by load, by size, the own one first.
@@ -132,8 +160,12 @@ fn measure<A: OwnAlgorithm>(comparison: &Comparison) -> Result<Vec<Row>, Failure
     let never = AtomicBool::new(false);
     let measure_own = || {
         let row = |job: Job| {
-            let report = drive::<A, _>(None, job.spec().nodes, Measure(&job.setup))?;
-            Ok(Row { job, reports: vec![report] })
+            let one = |repeat: u32| {
+                let setup = Setup { seed: job.seed(repeat), ..job.setup.clone() };
+                drive::<A, _>(None, job.spec().nodes, Measure(&setup))
+            };
+            let reports = (0..job.seeds).map(one).collect::<Result<Vec<Report>, Failure>>()?;
+            Ok(Row { job, reports })
         };
         own_jobs.into_iter().map(row).collect::<Result<Vec<Row>, Failure>>()
     };
@@ -157,13 +189,13 @@ fn measure<A: OwnAlgorithm>(comparison: &Comparison) -> Result<Vec<Row>, Failure
 }
 
 fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
-    let Some(Row { job: Job { setup, .. }, .. }) = rows.first() else { return Ok(()) };
+    let Some(Row { job, .. }) = rows.first() else { return Ok(()) };
     writeln!(
         out,
-        "T = {} (a message), E = {} (inside), seed {}\n",
-        number(setup.network.latency.mean()),
-        number(setup.workload.hold.mean()),
-        setup.seed
+        "T = {} (a message), E = {} (inside), {}\n",
+        number(job.setup.network.latency.mean()),
+        number(job.setup.workload.hold.mean()),
+        seeds(job)
     )?;
     let head = [
         "load",
@@ -188,25 +220,38 @@ fn print(rows: &[Row], out: &mut dyn Write) -> Result<(), Failure> {
         lines.push(line(row));
     }
     table::print(&head, &["load", "algorithm"], &lines, out)?;
-    writeln!(out, "\n{LEGEND}")?;
+    let of_seeds = if job.seeds > 1 { OF_SEEDS } else { OF_ONE_SEED };
+    writeln!(out, "\n{LEGEND}\n{of_seeds}")?;
     for row in rows {
         let (name, nodes) = (&row.job.spec().algorithm, row.job.spec().nodes);
-        if let Some(violation) = &report(row).violation {
-            let what = format!("{}: {}", violation.invariant, violation.what);
-            writeln!(
-                out,
-                "violation: {name} on {nodes} nodes, {} load: {what}",
-                row.job.load_name()
-            )?;
-        } else if let Some(why) = report(row).end.gave_up() {
-            writeln!(out, "gave up: {name} on {nodes} nodes, {} load: {why}", row.job.load_name())?;
+        let load = row.job.load_name();
+        for (repeat, report) in (0..).zip(&row.reports) {
+            let run =
+                format!("{name} on {nodes} nodes, {load} load, seed {}", row.job.seed(repeat));
+            if let Some(violation) = &report.violation {
+                writeln!(out, "violation: {run}: {}: {}", violation.invariant, violation.what)?;
+            } else if let Some(why) = report.end.gave_up() {
+                writeln!(out, "gave up: {run}: {why}")?;
+            }
         }
     }
     Ok(())
 }
 
+/// With which seeds a row was measured.
+pub(crate) fn seeds(job: &Job) -> String {
+    match job.seeds {
+        1 => format!("seed {}", job.seed(0)),
+        count => format!("seeds {} to {}", job.seed(0), job.seed(count - 1)),
+    }
+}
+
 fn line(row: &Row) -> Vec<String> {
-    let (spec, report) = (row.job.spec(), report(row));
+    let spec = row.job.spec();
+    let mean = |figure: fn(&Report) -> Option<f64>| estimate(row, figure).map(|one| one.mean);
+    let most = |figure: fn(&Report) -> f64| row.reports.iter().map(figure).fold(0.0, f64::max);
+    let certain =
+        |figure: fn(&Report) -> Option<f64>| estimate(row, figure).map_or("-".into(), shown);
     let theory = |theory: Theory| match theory.messages {
         messages if messages.min == messages.max => number(messages.min),
         messages => format!("{}..{}", number(messages.min), number(messages.max)),
@@ -214,20 +259,28 @@ fn line(row: &Row) -> Vec<String> {
     // At low load the pauses decide it, not the algorithm.
     let throughput = match row.job.load {
         LoadKind::Closed(Load::Low) => None,
-        _ => report.throughput_of_bound,
+        _ => mean(|report| report.throughput_of_bound),
     };
     vec![
         row.job.load_name(),
         spec.nodes.to_string(),
         spec.algorithm.clone(),
-        number(report.messages_per_entry),
+        certain(|report| report.messages_per_entry),
         row.job.setup.theory().map_or("-".to_string(), theory),
-        number(report.delay),
-        number(report.response_mean),
-        number(report.response_p99),
-        number(report.longest_wait),
+        number(mean(|report| report.delay)),
+        certain(|report| report.response_mean),
+        number(mean(|report| report.response_p99)),
+        number(most(|report| report.longest_wait)),
         number(throughput),
-        report.fairness.map_or("-".to_string(), |jain| format!("{jain:.3}")),
-        report.most_bypasses.to_string(),
+        mean(|report| report.fairness).map_or("-".to_string(), |jain| format!("{jain:.3}")),
+        format!("{:.0}", most(|report| report.most_bypasses.into())),
     ]
+}
+
+/// A figure with its interval, if it has one.
+fn shown(estimate: Estimate) -> String {
+    match estimate.half_width > 0.0 {
+        true => format!("{}±{}", number(estimate.mean), number(estimate.half_width)),
+        false => number(estimate.mean),
+    }
 }

@@ -20,6 +20,8 @@ function section(name, tag, label) {
   const element = document.createElement(tag);
   element.id = name;
   if (label) element.setAttribute('aria-label', label);
+  // A name without a role is not read out.
+  if (label && tag === 'div') element.setAttribute('role', 'group');
   return element;
 }
 

@@ -227,6 +227,24 @@ mod tests {
     }
 
     #[test]
+    fn instants_with_much_on_them_are_cut_by_how_much_that_is() {
+        let many: Vec<(u32, u32)> = vec![(0, 1); MOST_CONTENT + 1];
+        let mut run = run(Window::default());
+        assert!(
+            run.add(&instant(0, &many, ["idle", "idle"])),
+            "the first is shown, however much it is"
+        );
+        assert!(!run.add(&instant(1, &[], ["idle", "idle"])));
+        assert_eq!((run.cut(), run.last()), (Some(1), 0));
+        // Two labels and an instant are three; one more contact would be one too many.
+        let mut run = super::tests::run(Window::default());
+        assert!(run.add(&instant(0, &many[..MOST_CONTENT - 4], ["idle", "idle"])));
+        assert!(run.add(&instant(1, &[], ["idle", "idle"])), "an instant without anything is one");
+        assert!(!run.add(&instant(2, &[(0, 1)], ["idle", "idle"])));
+        assert_eq!((run.cut(), run.last()), (Some(2), 1));
+    }
+
+    #[test]
     fn more_than_a_page_shows_is_cut_and_the_next_part_begins_there() {
         let mut run = run(Window::default());
         let mut phases = [["idle", "waiting"], ["waiting", "idle"]].into_iter().cycle();

@@ -110,10 +110,12 @@ impl Trace {
     pub fn read(mut input: impl BufRead) -> Result<Self, TraceError> {
         let mut line = String::new();
         read_line(&mut input, &mut line, TraceError::NoTrace)?;
-        if line.trim().is_empty() {
+        // Some editors mark a file as UTF-8 at its beginning.
+        let first = line.trim_start_matches('\u{feff}');
+        if first.trim().is_empty() {
             return Err(TraceError::Empty);
         }
-        let header = read_header(&line)?;
+        let header = read_header(first)?;
         let mut events = Vec::new();
         loop {
             let broken = |cause| TraceError::Line { line: events.len() + 2, cause };
@@ -230,6 +232,9 @@ mod tests {
         let mut file = Vec::new();
         sample().write(&mut file).unwrap();
         assert_eq!(Trace::read(file.as_slice()).unwrap(), sample());
+        // An editor may have marked it as UTF-8.
+        let marked = ["\u{feff}".as_bytes(), &file].concat();
+        assert_eq!(Trace::read(marked.as_slice()).unwrap(), sample());
     }
 
     #[test]

@@ -155,8 +155,14 @@ impl Arguments {
         ];
         let given = nodes_only.iter().find_map(|&(flag, is_given)| is_given.then_some(flag));
         if let Some(flag) = given.or_else(|| self.group.of_nodes()) {
+            let instead = match flag {
+                "trace" | "diagram" | "html" => {
+                    "what breaks among whole members is told in words, step by step: "
+                }
+                _ => "",
+            };
             return Err(Failure::input(format!(
-                "--{flag} is for nodes of an algorithm alone; leave it out, or leave out --members"
+                "--{flag} is for nodes of an algorithm alone; {instead}leave it out, or leave out --members"
             )));
         }
         let limits = Limits {

@@ -8,6 +8,7 @@ mod generate;
 mod info;
 mod journey;
 mod propositions;
+mod record;
 mod run;
 mod times;
 mod trace;

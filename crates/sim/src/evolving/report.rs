@@ -1,7 +1,7 @@
 //! What a run has shown.
 
 use catraca_core::{Fence, NodeId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -79,9 +79,26 @@ pub struct Report {
     pub largest_label: u64,
     /// The largest label after the last entry of each stretch of the run: at an instant, the bytes
     /// of the label, and those that it would have if nothing were ever collected.
+    #[serde(serialize_with = "named_sizes")]
     pub labels: Vec<(u64, u64, u64)>,
     /// What broke, if something did.
     pub violation: Option<String>,
+}
+
+/// Sizes of labels with the names of what they are.
+fn named_sizes<S: Serializer>(
+    labels: &[(u64, u64, u64)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Size {
+        at: u64,
+        bytes: u64,
+        bytes_uncollected: u64,
+    }
+    let sizes =
+        labels.iter().map(|&(at, bytes, bytes_uncollected)| Size { at, bytes, bytes_uncollected });
+    serializer.collect_seq(sizes)
 }
 
 impl Report {

@@ -40,7 +40,9 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
     if read as u64 > MAX_MIB << 20 {
         return Err(ReadError::TooLarge);
     }
-    String::from_utf8(bytes).map_err(|_| ReadError::NotText)
+    let text = String::from_utf8(bytes).map_err(|_| ReadError::NotText)?;
+    // Spreadsheets and some editors mark a file as UTF-8 at its beginning.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
 }
 
 #[cfg(test)]

@@ -217,7 +217,8 @@ impl Reader {
     /// Takes the next line.
     pub fn line(&mut self, line: &str) -> Result<(), LineError> {
         self.lines += 1;
-        let line = line.trim();
+        // Spreadsheets mark a file as UTF-8 at its beginning.
+        let line = if self.lines == 1 { line.trim_start_matches('\u{feff}') } else { line }.trim();
         if line.is_empty() || line.starts_with(['#', '%']) {
             return Ok(());
         }
@@ -450,6 +451,17 @@ mod tests {
                 assert_eq!(instants(&graph, at), expected, "{text} at {at}");
             }
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_at_the_beginning_of_a_file_is_passed_over() {
+        for text in ["catraca graph\n1 a b\n", "start,end,a,b\n1,2,x,y\n", "1 a b\n", "\n1,2,x,y\n"]
+        {
+            let marked = alloc::format!("\u{feff}{text}");
+            assert_eq!(read(None, &marked), read(None, text), "{text}");
+            assert!(read(None, text).is_ok(), "{text}");
+        }
+        assert!(read(None, "1 a b\n\u{feff}2 a b\n").is_err(), "only there");
     }
 
     #[test]

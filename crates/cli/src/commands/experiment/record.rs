@@ -54,6 +54,8 @@ struct ClaimRecord<'a> {
     on_record: String,
     /// What these runs say; nothing, if a figure is missing.
     found: Option<String>,
+    /// With how many seeds.
+    seeds: u32,
     measured: String,
     why: &'a str,
 }
@@ -111,6 +113,7 @@ fn claim(finding: Finding<'_>) -> ClaimRecord<'_> {
         is_question: finding.claim.is_question,
         on_record: finding.claim.verdict.to_string(),
         found: finding.found.map(|found| found.to_string()),
+        seeds: finding.seeds,
         measured: finding.measured,
         why: &finding.claim.why,
     }

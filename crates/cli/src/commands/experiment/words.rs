@@ -112,8 +112,13 @@ fn table(experiment: &Experiment, results: &Results) -> Table {
 /// A claim, the verdict, and the figures that decide it.
 fn say(finding: &Finding<'_>, paper: &str, out: &mut impl Write) -> Outcome {
     let claim = finding.claim;
-    let found = finding.found.map_or("undecided".to_string(), |found| found.to_string());
-    let says = format!("{found}: {} ({paper}, {}). {}", claim.says, claim.section, claim.why);
+    let says = format!(
+        "{}: {} ({paper}, {}). {}",
+        finding.verdict(),
+        claim.says,
+        claim.section,
+        claim.why
+    );
     for (index, line) in wrapped(&says, WIDTH - 4).iter().enumerate() {
         writeln!(out, "{}{line}", if index == 0 { "" } else { "    " })?;
     }

@@ -135,7 +135,7 @@ impl Arguments {
             out,
             "asking: {}, from instant {} on; the token is at {}\n",
             words::names(graph, &question.requesters),
-            self.from,
+            source.times.at(self.from),
             graph.name(token)
         )?;
         let wanted = |one: &Condition| self.conditions.is_empty() || self.conditions.contains(one);

@@ -48,7 +48,8 @@ impl Arguments {
         let mut out = Stdout::lock();
         let Some(foremost) = foremost else {
             let (a, b) = (graph.name(a), graph.name(b));
-            writeln!(out, "there is no journey from {a} to {b} from instant {} on", self.from)?;
+            let from = source.times.at(self.from);
+            writeln!(out, "there is no journey from {a} to {b} from instant {from} on")?;
             return Ok(());
         };
         let fastest = journeys.fastest(a, b, self.from);

@@ -11,11 +11,14 @@ use catraca_draw::{
 use catraca_sim::evolving::{End, Hooks, Report, Setup, Snapshot, run_observed};
 
 use super::animation::PageFlags;
+use super::record::Record;
 use super::trace::{Source, Trace};
 use super::words;
 use super::workload::{Flags, at_fault};
+use crate::document::{self, Format};
 use crate::failure::Failure;
 use crate::output::{PendingFile, PendingPicture, Stdout};
+use crate::player::given_without;
 use crate::table::{Align, Table, bytes, counted, grouped, maybe, number};
 use crate::{Outcome, interrupt};
 
@@ -40,7 +43,7 @@ pub(crate) struct Arguments {
     labels: Option<PathBuf>,
     #[command(flatten)]
     animation: PageFlags,
-    /// Writes the figures and every entry as JSON.
+    /// Writes the figures and every entry as a JSON document that says what is in it.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -77,11 +80,9 @@ impl Arguments {
             file.finish(&draw_labels(&source, &reports))?;
         }
         if let Some(file) = json {
-            let mut text = serde_json::to_vec_pretty(&reports).map_err(|error| {
-                Failure::System(anyhow::Error::new(error).context("the figures as JSON"))
-            })?;
-            text.push(b'\n');
-            file.finish_with(&text)?;
+            let command = given_without(&["--json", "--strip", "--labels", "--html"]);
+            let record = Record::new(&source, &setup, &reports);
+            document::write(file, Format::GraphRun, &command, record)?;
         }
         print(&source, &reports, &mut Stdout::lock())
     }
@@ -181,7 +182,7 @@ fn draw_labels(source: &Source, reports: &[Report]) -> Picture {
     });
     chart_column(&[Chart {
         title: format!("The largest label on {}", source.title()),
-        x: Axis::linear("instant"),
+        x: Axis::linear(source.times.axis()),
         y: Axis::logarithmic("bytes"),
         series: series.collect(),
         ..Chart::default()
@@ -198,7 +199,11 @@ fn thinned(points: &[(u64, u64, u64)]) -> impl Iterator<Item = (u64, u64, u64)> 
 }
 
 fn print(source: &Source, reports: &[Report], out: &mut impl Write) -> Outcome {
-    writeln!(out, "{}: {}\n", source.title(), words::size(&source.graph))?;
+    writeln!(out, "{}: {}", source.title(), words::size(&source.graph))?;
+    if let Some(beginning) = source.times.beginning().filter(|_| source.times.says_more()) {
+        writeln!(out, "{beginning}")?;
+    }
+    writeln!(out)?;
     let mut table = Table::new(&[
         ("algorithm", Align::Left),
         ("requests", Align::Right),

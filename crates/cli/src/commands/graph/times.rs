@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use catraca_node::rfc3339;
 use catraca_topology::evolving::{Clock, Moment, Skipped};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::table::{counted, grouped};
@@ -39,6 +40,17 @@ pub(super) struct Times {
     /// Catraca's own format has instants alone.
     clock: Option<Clock>,
     told: Told,
+}
+
+/// When instants are, for a JSON file. Times are in the unit of the trace, which is the second.
+#[derive(Serialize)]
+pub(super) struct ClockRecord {
+    /// When instant 0 begins.
+    origin: f64,
+    /// The same as a date, if times are seconds since 1970.
+    origin_date: Option<String>,
+    /// How long an instant is.
+    instant: f64,
 }
 
 impl Times {
@@ -91,6 +103,25 @@ impl Times {
                 date(clock.origin)
             ),
         }
+    }
+
+    /// Whether instants are told in more than their numbers.
+    pub(super) fn says_more(&self) -> bool {
+        self.told != Told::Instants
+    }
+
+    /// When instants are, where the file has times.
+    pub(super) fn record(&self) -> Option<ClockRecord> {
+        let Clock { origin, instant } = self.clock?;
+        let number = |moment: Moment| {
+            let (whole, part) = moment.units_and_thousandths();
+            whole as f64 + part as f64 / 1000.0
+        };
+        Some(ClockRecord {
+            origin: number(origin),
+            origin_date: is_date(origin).then(|| date(origin)),
+            instant: number(instant.length()),
+        })
     }
 
     /// When time begins and how long an instant is, where the file has times.

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::table::short;
-
 /// The mean of a figure over seeds, with its confidence interval of 95 % after Student.
 ///
 /// The runs are independent, and a figure of a run is itself a mean or a count of many things, so that
@@ -41,7 +39,7 @@ impl Estimate {
     }
 
     /// The interval of a figure that cannot be less than 0, as pictures show it.
-    pub(crate) fn drawn(&self) -> (f64, f64) {
+    pub fn drawn(&self) -> (f64, f64) {
         let (least, most) = self.interval();
         (if self.mean >= 0.0 { least.max(0.0) } else { least }, most)
     }
@@ -81,9 +79,33 @@ fn quantile(freedom: usize) -> f64 {
     }
 }
 
+/// A number with as many digits as are worth reading.
+pub fn short(value: f64) -> String {
+    // Minus nothing is nothing.
+    let value = value + 0.0;
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 1e-6 => {
+            let decimals = (-size.log10()).ceil() as usize + 1;
+            format!("{value:.decimals$}")
+        }
+        _ => format!("{value:.1e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_as_long_as_they_are_worth_reading() {
+        assert_eq!(short(-0.0), "0.00");
+        let numbers = [0.0, 3.0, 0.994, 12.345, 126.04, 3069.4, 0.0123, 0.000_45];
+        let words = numbers.map(short);
+        assert_eq!(words, ["0.00", "3.00", "0.99", "12.35", "126.0", "3069", "0.012", "0.00045"]);
+    }
 
     #[test]
     fn an_interval_is_students() {
