@@ -15,15 +15,22 @@ use crate::output;
 /// How long a computation may take to notice that it is to end.
 const GRACE: Duration = Duration::from_millis(700);
 
+/// How long it may take to undo what is not to be left behind.
+pub(crate) const UNDOING: Duration = Duration::from_secs(5);
+
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(false)));
 
 /// Wakes whoever waits for somebody to ask us to end.
 static WOKEN: Notify = Notify::const_new();
 
+/// Whether something is to be undone before the end.
+static TO_UNDO: AtomicBool = AtomicBool::new(false);
+
 /// Sets the flag on the first signal; a second one ends the process at once.
 ///
-/// A process that does not end `in_order` is ended after [`GRACE`] in any case. So a step that takes long, or
-/// an output that nobody reads, need not look at the flag.
+/// A process that does not end `in_order` is ended after [`GRACE`] in any case, or [`UNDOING`] later if it
+/// [has to undo](has_to_undo) something. So a step that takes long, or an output that nobody reads, need not look
+/// at the flag.
 pub(crate) fn install(in_order: bool) {
     let handler = move || {
         if STOP.swap(true, Ordering::Relaxed) {
@@ -33,6 +40,9 @@ pub(crate) fn install(in_order: bool) {
         if !in_order {
             thread::spawn(|| {
                 thread::sleep(GRACE);
+                if TO_UNDO.load(Ordering::Relaxed) {
+                    thread::sleep(UNDOING);
+                }
                 end();
             });
         }
@@ -66,6 +76,12 @@ pub(crate) fn flag() -> Arc<AtomicBool> {
 /// Whether somebody has asked us to end.
 pub(crate) fn requested() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+/// Says whether there is something to be undone before the end: then there are [`UNDOING`] for it after
+/// the first signal.
+pub(crate) fn has_to_undo(something: bool) {
+    TO_UNDO.store(something, Ordering::Relaxed);
 }
 
 /// Waits until somebody has asked us to end.

@@ -15,15 +15,27 @@ pub(crate) const NO_NODE: u8 = 125;
 
 /// Runs what talks to a node, until it is done or somebody asks us to end.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    block_on_to_the_end(until_interrupted(work))
+}
+
+/// The work, until it is done or somebody asks us to end.
+pub(crate) async fn until_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = interrupt::asked() => Err(Failure::Interrupted),
+    }
+}
+
+/// Runs what sees to it by itself that it ends when it is asked to.
+pub(crate) fn block_on_to_the_end<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| of_system(&error))?;
-    let done = runtime.block_on(async {
-        tokio::select! {
-            biased;
-            done = work => done,
-            () = interrupt::asked() => Err(Failure::Interrupted),
-        }
-    });
+    let done = runtime.block_on(work);
     // A thread of its own may still look up a name: nobody waits for that any more.
     runtime.shutdown_background();
     done

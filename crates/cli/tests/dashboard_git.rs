@@ -227,6 +227,33 @@ fn a_lock_is_stolen_and_given_back_with_keys_alone() {
 }
 
 #[test]
+fn whoever_is_robbed_of_a_lock_is_told_on_the_page_as_long_as_the_thief_has_it() {
+    let group = open();
+    let hero = lock(&group, ANN, "art/hero.psd", "mine");
+    let browser = Browser::start();
+    enter(&browser, &group, "git-name", "ann");
+    let robbed = "return document.querySelector('.robbed')";
+    assert_eq!(browser.run_script(&format!("{robbed}.hidden")), true);
+    let steal = format!("{LOCKS}/{}/steal", hero["id"].as_str().unwrap());
+    let note = json!({"note": "ann is away"});
+    let (status, answer) = ask(&group.http[0], BOB, "POST", &steal, Some(&note));
+    assert_eq!(status, 200, "{answer}");
+    let words = "bob has stolen art/hero.psd from you (ann is away).";
+    let told = format!("{robbed}?.textContent.includes('{words}') === true");
+    browser.wait_for("she is told at once", &told);
+    let marked = format!("return {}.textContent.includes('stolen from you')", row("art/hero.psd"));
+    assert_eq!(browser.run_script(&marked), true);
+    // Who comes later is told too.
+    browser.goto("about:blank");
+    browser.goto(&group.page(0, REPOSITORY));
+    browser.wait_for("she is told again", &told);
+    let unlock = format!("{LOCKS}/{}/unlock", answer["lock"]["id"].as_str().unwrap());
+    assert_eq!(ask(&group.http[0], BOB, "POST", &unlock, Some(&json!({}))).0, 200);
+    browser.wait_for("it is over", &format!("{robbed}.hidden === true"));
+    assert_eq!(browser.console_messages(), [""; 0]);
+}
+
+#[test]
 fn whoever_may_not_steal_is_not_offered_it_and_is_refused_and_an_administrator_can() {
     let (group, [observer, locker, administrator]) = guarded();
     let bearer = |token: &str| format!("Bearer {token}");

@@ -1,5 +1,6 @@
 //! What Git locks cost people: locking with the stock client, lists, what is asked before a push, and the hook of a
-//! repository for a large push with many locks. All of it against a real node that keeps them on disk.
+//! repository for a large push with many locks. All of it against a real node that keeps them on disk, and is alone
+//! in its group unless a row says otherwise.
 
 mod http;
 mod memory;
@@ -8,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
@@ -28,6 +29,10 @@ const AT_ONCE: usize = 250;
 const WITH_STOCK: usize = 200;
 /// A push of so many refs asks so often whether it may.
 const REFS: usize = 4_000;
+/// The members of a group that is no node alone.
+const MEMBERS: [&str; 3] = ["a", "b", "c"];
+/// A group is together in much less time.
+const GENEROUS: Duration = Duration::from_secs(60);
 /// Where the files of the push are.
 const LARGE: &str = "bench/large";
 
@@ -35,6 +40,7 @@ const LARGE: &str = "bench/large";
 pub(super) fn measure(binary: &Path) -> Result<()> {
     let bench = Bench::set_up(binary)?;
     println!("{:<62} {:>14} {:>14} {:>8}", "figure", "measured", "goal", "ratio");
+    println!("a node alone:");
     bench.measure_stock()?;
     bench.measure_lists()?;
     let push = format!("push of {CHANGED} of {FILES} files");
@@ -42,7 +48,8 @@ pub(super) fn measure(binary: &Path) -> Result<()> {
     print_at_most(&format!("git alone, {push}, ms"), alone, 100.0);
     let hook = bench.fastest(|| bench.hook())?;
     print_at_most(&format!("pre-receive, {push}, {LOCKED} locks, ms"), hook, 300.0);
-    Ok(())
+    println!("a group of three nodes on this machine:");
+    bench.measure_group()
 }
 
 /// A node, a bare repository with its hook, and a clone that has something to push.
@@ -69,7 +76,9 @@ impl Bench {
     fn set_up(binary: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let node = start(binary, folder.path(), &free.to_string())?;
+        let http = free.to_string();
+        let words = ["--listen", "127.0.0.1:0", "--http", &http, "--data", "data"];
+        let node = start(binary, folder.path(), &words)?;
         let (address, line) = (free.to_string(), String::new());
         let url = format!("http://{free}/git/{LARGE}");
         let mut bench = Bench { folder, binary: binary.into(), _node: node, address, line };
@@ -160,6 +169,42 @@ impl Bench {
         }
         let each = began.elapsed().as_secs_f64() * 1000.0 / REFS as f64;
         print_at_most(&format!("verify, each of {REFS} refs, {WITH_STOCK} locks, ms"), each, 1.0);
+        let mut whole = f64::INFINITY;
+        for _ in 0..TRIES {
+            let began = Instant::now();
+            let verified = verify(&mut large)?;
+            whole = whole.min(began.elapsed().as_secs_f64() * 1000.0);
+            ensure!(verified == LOCKED, "{verified} of {LOCKED} locks were verified");
+        }
+        println!("{:<62} {whole:>14.1}", format!("verify, one ref, all {LOCKED} locks, ms"));
+        Ok(())
+    }
+
+    /// How long the stock client takes where a majority of three nodes has to keep each lock.
+    fn measure_group(&self) -> Result<()> {
+        let free = (0..2 * MEMBERS.len()).map(|_| TcpListener::bind("127.0.0.1:0"));
+        let free: Vec<TcpListener> = free.collect::<std::io::Result<_>>()?;
+        let places: Vec<String> = free
+            .iter()
+            .map(|it| it.local_addr().map(|it| it.to_string()))
+            .collect::<std::io::Result<_>>()?;
+        drop(free);
+        let (peers, http) = places.split_at(MEMBERS.len());
+        let members: Vec<String> =
+            MEMBERS.iter().zip(peers).map(|(name, at)| format!("{name}={at}")).collect();
+        let members = members.join(",");
+        let mut nodes = Vec::new();
+        for (&name, http) in MEMBERS.iter().zip(http) {
+            let words = ["--name", name, "--members", &members, "--http", http, "--data", name];
+            nodes.push(start(&self.binary, self.folder.path(), &words)?);
+        }
+        wait_until_it_locks(&http[0])?;
+        let mut best = f64::INFINITY;
+        for round in 0..TRIES {
+            let node = format!("http://ana:x@{}/git/{}", http[0], small(round));
+            best = best.min(self.lock_with_stock(&node, round)?);
+        }
+        println!("{:<62} {best:>14.1}", format!("git lfs lock, {WITH_STOCK} paths, ms"));
         Ok(())
     }
 
@@ -211,9 +256,9 @@ impl Bench {
 }
 
 /// Waits until the node says where it listens.
-fn start(binary: &Path, folder: &Path, http: &str) -> Result<Node> {
+fn start(binary: &Path, folder: &Path, words: &[&str]) -> Result<Node> {
     let mut command = Command::new(binary);
-    command.args(["node", "--listen", "127.0.0.1:0", "--http", http, "--data", "data"]);
+    command.arg("node").args(words);
     let child = command.current_dir(folder).stdout(Stdio::piped()).spawn();
     let mut node = Node(child.context("the node cannot be started")?);
     let said = node.0.stdout.take().context("it has an output")?;
@@ -222,6 +267,41 @@ fn start(binary: &Path, folder: &Path, http: &str) -> Result<Node> {
         |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains("listens at"));
     ensure!(lines.any(|line| is_ready(&line)), "the node did not start");
     Ok(node)
+}
+
+/// Waits until the group of a node is together and grants locks.
+fn wait_until_it_locks(address: &str) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let asked = Connection::open(address, "bench/first")
+            .and_then(|mut node| node.ask("POST", "/locks", "{\"path\":\"first\"}"));
+        match asked {
+            Ok(_) => return Ok(()),
+            Err(error) if began.elapsed() > GENEROUS => {
+                return Err(error.context("the group grants no lock"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// What the stock client asks before it pushes a ref: all locks, in parts as the node gives them. How many there are.
+fn verify(node: &mut Connection) -> Result<usize> {
+    let (mut count, mut cursor) = (0, String::new());
+    loop {
+        let body = match cursor.is_empty() {
+            true => serde_json::json!({"ref": {"name": "refs/heads/main"}}),
+            false => serde_json::json!({"ref": {"name": "refs/heads/main"}, "cursor": cursor}),
+        };
+        let answer = node.ask("POST", "/locks/verify", &body.to_string())?;
+        let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+        let listed = |key: &str| answer[key].as_array().map_or(0, Vec::len);
+        count += listed("ours") + listed("theirs");
+        match answer["next_cursor"].as_str() {
+            Some(next) if !next.is_empty() => cursor = next.to_string(),
+            _ => return Ok(count),
+        }
+    }
 }
 
 /// A repository of which the stock client has locked some files.

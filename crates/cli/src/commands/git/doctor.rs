@@ -10,12 +10,12 @@ use super::config::{LFS_CONFIG, Origin, is_true};
 use super::hook_files::{Found, Hook, OF_BARE, OF_CLONES};
 use super::pusher::Pusher;
 use super::repository::{Repository, by_zeros, git, line_if_any, run, succeeds};
-use super::server::{Server, ServerArguments};
+use super::server::{ASK_DOCTOR, ServerArguments};
 use super::{AMISS, lockable, stolen};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::output::Stdout;
-use crate::service::{block_on, ends_with};
+use crate::service::{NO_NODE, UNSERVED, block_on, ends_with};
 use crate::table::counted;
 
 /// Finds what is wrong with the set-up for locks, and says how to mend it.
@@ -145,15 +145,18 @@ fn ask(
         None => Pusher::of_environment(config)
             .and_then(|pusher| arguments.server_for_hook(config, pusher.first_owner())),
     };
-    let asked = server.and_then(|mut server: Server| {
-        block_on(async {
+    let mut status = None;
+    let asked = server.and_then(|mut server| {
+        let asked = block_on(async {
             let about = server.whoami().await?;
             let stolen = match repository.top {
                 Some(_) => stolen::look(&mut server).await?,
                 None => Vec::new(),
             };
             Ok((about, stolen))
-        })
+        });
+        status = server.status;
+        asked
     });
     match asked {
         Ok((about, stolen)) => {
@@ -162,7 +165,7 @@ fn ask(
             Some(about)
         }
         Err(failure) => {
-            let (what, remedy) = in_words(failure);
+            let (what, remedy) = in_words(failure, status, repository.top.is_some());
             findings.bad(what, remedy);
             None
         }
@@ -188,19 +191,41 @@ fn is_local(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn in_words(failure: Failure) -> (String, String) {
+/// What went wrong when the server was asked, and how to mend it. `status` is that of its answer, if there was one.
+fn in_words(failure: Failure, status: Option<u16>, is_clone: bool) -> (String, &'static str) {
     let (code, what) = match failure {
         Failure::Input(what) => (2, what),
         Failure::Own(code, what) => (code, what.unwrap_or_default()),
         Failure::System(error) => (1, format!("{error:#}")),
         _ => (1, "the server could not be asked".to_string()),
     };
-    let remedy = match code {
-        125 => "start the node with --http ADDR, or correct the URL",
-        122 => "wait until the group of nodes is complete: catraca status",
-        _ => "see docs/GIT.md, 'When something is wrong'",
+    let remedy = match (code, status) {
+        (NO_NODE, _) if what.contains("not trusted here") => {
+            "name the authority of the node: git config http.sslCAInfo FILE, or --ca FILE"
+        }
+        (NO_NODE, _) => "start the node with --http ADDR, or correct the URL",
+        (UNSERVED, _) => "wait until the group of nodes is complete: catraca status",
+        (_, Some(401)) if is_clone => {
+            "run 'catraca git locks' at a terminal, and give your token as the password; whoever \
+             administers the node makes one: catraca token add NAME --role lock"
+        }
+        (_, Some(401)) => {
+            "git config catraca.tokenFile FILE, with a token that the node knows: catraca token add \
+             hook --role observe, or administer if locks are released by pushes"
+        }
+        (_, Some(403)) => {
+            "give the token the role that it takes: catraca token add NAME --role ROLE"
+        }
+        (_, Some(_)) => {
+            "correct the URL: catraca git init --url https://HOST:PORT/git/TEAM/REPOSITORY, with the \
+             port of --http of a node"
+        }
+        (_, None) => {
+            "correct what it says, in git's configuration (git config --show-origin --list) or in \
+             .lfsconfig; docs/GIT.md tells what is looked at"
+        }
     };
-    (what, remedy.to_string())
+    (what.trim_end_matches(ASK_DOCTOR).to_string(), remedy)
 }
 
 fn of_server(repository: &Repository, about: &Whoami, findings: &mut Findings) {
@@ -380,5 +405,29 @@ fn of_bare(repository: &Repository, about: Option<&Whoami>, findings: &mut Findi
             ),
             "set 'default-branch' of the repository in the configuration of the nodes",
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_of_a_server_has_a_remedy_of_its_own() {
+        let remedy = |status, is_clone| {
+            in_words(Failure::input(format!("refused{ASK_DOCTOR}")), status, is_clone)
+        };
+        let (what, of_user) = remedy(Some(401), true);
+        assert_eq!(what, "refused", "the doctor does not send people to the doctor");
+        assert!(of_user.contains("give your token as the password"), "{of_user}");
+        assert!(remedy(Some(401), false).1.contains("catraca.tokenFile"));
+        for status in [200, 400, 404] {
+            assert!(remedy(Some(status), true).1.starts_with("correct the URL"), "{status}");
+        }
+        assert!(remedy(None, true).1.contains("--show-origin"));
+        let unreached = |why: &str| Failure::Own(NO_NODE, Some(why.to_string()));
+        assert!(in_words(unreached("nobody listens"), None, true).1.starts_with("start the node"));
+        let unknown = "its certificate is from an authority that is not trusted here";
+        assert!(in_words(unreached(unknown), None, true).1.contains("http.sslCAInfo"));
     }
 }

@@ -1,9 +1,13 @@
 //! `catraca git lock`: takes files for their owner.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 
-use super::api::{Asked, Lock, shown};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::api::{Asked, Lock, Whoami, shown};
 use super::paths;
 use super::repository::{Repository, succeeds};
 use super::server::{Server, ServerArguments};
@@ -11,8 +15,9 @@ use super::stale::{self, Copies};
 use super::{AMISS, LATE, TAKEN, lockable, say, stolen};
 use crate::Outcome;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::Stdout;
-use crate::service::block_on;
+use crate::service::{block_on_to_the_end, until_interrupted};
 use crate::value::span;
 
 /// Locks files, so that nobody else changes them, on any branch, until you unlock them.
@@ -47,7 +52,8 @@ pub(super) struct Arguments {
 const HELP: &str = "\
 Whether a copy is stale is seen by 'git fetch' from the remote of the branch: a file is stale if it was
 changed since in the branch that is pulled from, or in the default branch of the remote. Whoever has
-waited keeps the lock, and is told to pull.
+waited keeps the lock, and is told to pull. Who is interrupted before it is told what is locked has
+locked nothing.
 
 Exit codes:
     0  locked
@@ -87,15 +93,17 @@ impl Arguments {
             )));
         }
         let server = server.server(&repository.config)?;
-        block_on(async {
-            let (me, own) = (None, Vec::new());
-            let mut asking = Asking { repository: &repository, server, arguments: &self, me, own };
-            let outcome = match is_whole {
-                true => asking.whole(&paths).await,
-                false => asking.one_by_one(&paths).await,
-            };
+        let (about, own, locked) = (None, Vec::new(), Vec::new());
+        let arguments = &self;
+        let repository = &repository;
+        let mut asking = Asking { repository, server, arguments, about, own, locked };
+        block_on_to_the_end(async {
+            let outcome = until_interrupted(asking.take(&paths, is_whole)).await;
+            if outcome.is_err() {
+                asking.give_back().await;
+            }
             if let Ok(()) | Err(Failure::Own(TAKEN | AMISS | LATE, _)) = outcome {
-                stolen::tell(&mut asking.server, &repository).await;
+                until_interrupted(asking.tell_of_stolen()).await?;
             }
             outcome
         })
@@ -106,19 +114,31 @@ struct Asking<'a> {
     repository: &'a Repository,
     server: Server,
     arguments: &'a Arguments,
-    /// As the server calls the user, once it was asked.
-    me: Option<String>,
+    /// What the server says of the user and of the repository, once it was asked.
+    about: Option<Whoami>,
     /// What the user has locked before.
     own: Vec<Lock>,
+    /// What was locked now, and of which the user was not told yet: it is not left behind.
+    locked: Vec<Lock>,
 }
 
 impl Asking<'_> {
+    async fn take(&mut self, paths: &[String], is_whole: bool) -> Outcome {
+        if !self.arguments.even_if_stale {
+            // What it takes to compare copies is known before anything is locked.
+            self.about().await?;
+        }
+        match is_whole {
+            true => self.whole(paths).await,
+            false => self.one_by_one(paths).await,
+        }
+    }
+
     async fn one_by_one(&mut self, paths: &[String]) -> Outcome {
-        let mut locked = Vec::new();
         let mut code = 0;
         for path in paths {
             match self.ask(std::slice::from_ref(path), None).await? {
-                Asked::Locked(locks) => locked.extend(locks),
+                Asked::Locked(locks) => self.has_locked(locks),
                 Asked::Taken(_, locks) if !self.own_of(&locks).await?.is_empty() => {
                     self.own.extend(locks);
                 }
@@ -128,8 +148,8 @@ impl Asking<'_> {
                 }
             }
         }
-        let stale = self.release_stale(&mut locked).await?;
-        self.finish(&locked)?;
+        let stale = self.release_stale().await?;
+        self.finish()?;
         let code = if stale { AMISS } else { code };
         crate::service::ends_with(code)
     }
@@ -137,18 +157,21 @@ impl Asking<'_> {
     async fn whole(&mut self, paths: &[String]) -> Outcome {
         let wait = self.arguments.wait.filter(|wait| !wait.is_zero());
         if wait.is_some() {
-            self.refuse_stale(paths)?;
+            self.refuse_stale(paths).await?;
         }
         let mut asked = self.ask(paths, None).await?;
         let mut paths = paths.to_vec();
         if let Asked::Taken(_, locks) = &asked {
             self.own = self.own_of(locks).await?;
-            if self.own.len() == paths.len() {
-                return self.finish(&[]);
-            }
             if !self.own.is_empty() {
-                // Nobody waits for what is theirs.
-                paths.retain(|path| !self.own.iter().any(|lock| lock.path == *path));
+                // Nobody waits for what is theirs, however they write it.
+                let fold = self.about().await?.fold;
+                let own: BTreeSet<String> =
+                    self.own.iter().map(|lock| fold.path(&lock.path)).collect();
+                paths.retain(|path| !own.contains(&fold.path(path)));
+                if paths.is_empty() {
+                    return self.finish();
+                }
                 asked = self.ask(&paths, None).await?;
             }
         }
@@ -165,15 +188,16 @@ impl Asking<'_> {
             has_waited = true;
         }
         match asked {
-            Asked::Locked(mut locked) => {
+            Asked::Locked(locked) => {
+                self.has_locked(locked);
                 let is_stale = match has_waited {
                     true => {
-                        self.warn_of_stale(paths)?;
+                        self.warn_of_stale(paths).await?;
                         false
                     }
-                    false => self.release_stale(&mut locked).await?,
+                    false => self.release_stale().await?,
                 };
-                self.finish(&locked)?;
+                self.finish()?;
                 crate::service::ends_with(if is_stale { AMISS } else { 0 })
             }
             Asked::Taken(message, locks) => {
@@ -199,26 +223,64 @@ impl Asking<'_> {
         self.server.lock(paths, self.arguments.note.as_deref(), wait).await
     }
 
+    fn has_locked(&mut self, locks: Vec<Lock>) {
+        self.locked.extend(locks);
+        interrupt::has_to_undo(true);
+    }
+
+    /// Unlocks what the user was not told of: whatever went wrong, or whoever has stopped us.
+    async fn give_back(&mut self) {
+        let locked = std::mem::take(&mut self.locked);
+        let unlocking = async {
+            for lock in &locked {
+                self.server.unlock(lock, false, None).await?;
+            }
+            Ok::<_, Failure>(())
+        };
+        if !matches!(timeout(interrupt::UNDOING, unlocking).await, Ok(Ok(()))) {
+            let paths: Vec<String> = locked.iter().map(|lock| shown(&lock.path)).collect();
+            let paths = paths.join("', '");
+            say(&format!("'{paths}' may still be locked: 'catraca git locks --mine' tells"));
+        }
+    }
+
+    async fn tell_of_stolen(&mut self) -> Outcome {
+        stolen::tell(&mut self.server, self.repository).await;
+        Ok(())
+    }
+
+    /// Who the user is for the server, and which paths are the same file there.
+    async fn about(&mut self) -> Result<&Whoami, Failure> {
+        let about = match self.about.take() {
+            Some(about) => about,
+            None => self.server.whoami().await?,
+        };
+        Ok(self.about.insert(about))
+    }
+
     /// Those that the user has already.
     async fn own_of(&mut self, locks: &[Lock]) -> Result<Vec<Lock>, Failure> {
         if locks.is_empty() {
             return Ok(Vec::new());
         }
-        let me = match self.me.take() {
-            Some(me) => me,
-            None => self.server.whoami().await?.name,
-        };
-        let own = locks.iter().filter(|lock| lock.owner.name == me).cloned().collect();
-        self.me = Some(me);
-        Ok(own)
+        let me = &self.about().await?.name;
+        Ok(locks.iter().filter(|lock| lock.owner.name == *me).cloned().collect())
+    }
+
+    /// How old the copies here are. Git may take its time: whoever does not want to wait is heard meanwhile.
+    async fn copies(&mut self, paths: &[String]) -> Result<Copies, Failure> {
+        let fold = self.about().await?.fold;
+        let (repository, paths) = (self.repository.clone(), paths.to_vec());
+        let looking = spawn_blocking(move || stale::look(&repository, &paths, fold));
+        looking.await.unwrap_or_else(|_| Ok(Copies::Unknown("git was not asked".to_string())))
     }
 
     /// Nobody waits for a file that could not be used.
-    fn refuse_stale(&self, paths: &[String]) -> Outcome {
+    async fn refuse_stale(&mut self, paths: &[String]) -> Outcome {
         if self.arguments.even_if_stale {
             return Ok(());
         }
-        match stale::look(self.repository, paths)? {
+        match self.copies(paths).await? {
             Copies::Current => Ok(()),
             Copies::Stale(found) => Err(Failure::Own(AMISS, Some(stale::words(&found)))),
             Copies::Unknown(why) => Err(unknown(&why)),
@@ -226,38 +288,31 @@ impl Asking<'_> {
     }
 
     /// Unlocks those whose copies are stale again; whether there were some.
-    async fn release_stale(&mut self, locked: &mut Vec<Lock>) -> Result<bool, Failure> {
-        if self.arguments.even_if_stale || locked.is_empty() {
+    async fn release_stale(&mut self) -> Result<bool, Failure> {
+        if self.arguments.even_if_stale || self.locked.is_empty() {
             return Ok(false);
         }
-        let paths: Vec<String> = locked.iter().map(|lock| lock.path.clone()).collect();
-        let copies = stale::look(self.repository, &paths);
-        let (found, failure) = match copies {
-            Ok(Copies::Current) => return Ok(false),
-            Ok(Copies::Stale(found)) => (found, None),
-            Ok(Copies::Unknown(why)) => (paths, Some(unknown(&why))),
-            Err(failure) => (paths, Some(failure)),
+        let paths: Vec<String> = self.locked.iter().map(|lock| lock.path.clone()).collect();
+        let found = match self.copies(&paths).await? {
+            Copies::Current => return Ok(false),
+            Copies::Stale(found) => found,
+            Copies::Unknown(why) => return Err(unknown(&why)),
         };
         let is_whole = self.arguments.all_or_none;
-        let (gone, kept): (Vec<Lock>, Vec<Lock>) =
-            locked.drain(..).partition(|lock| is_whole || found.contains(&lock.path));
-        for lock in &gone {
-            self.server.unlock(lock, false, None).await?;
+        let is_gone = |lock: &&Lock| is_whole || found.contains(&lock.path);
+        let gone: Vec<Lock> = self.locked.iter().filter(is_gone).cloned().collect();
+        for lock in gone {
+            self.server.unlock(&lock, false, None).await?;
+            self.locked.retain(|kept| kept.path != lock.path);
         }
-        *locked = kept;
-        match failure {
-            Some(failure) => Err(failure),
-            None => {
-                say(&stale::words(&found));
-                Ok(true)
-            }
-        }
+        say(&stale::words(&found));
+        Ok(true)
     }
 
     /// Whoever has waited keeps its lock.
-    fn warn_of_stale(&self, paths: &[String]) -> Outcome {
+    async fn warn_of_stale(&mut self, paths: &[String]) -> Outcome {
         if !self.arguments.even_if_stale
-            && let Copies::Stale(found) = stale::look(self.repository, paths)?
+            && let Copies::Stale(found) = self.copies(paths).await?
         {
             let files = found.join("', '");
             say(&format!("'{files}' was changed while you waited: pull before you change it"));
@@ -265,8 +320,11 @@ impl Asking<'_> {
         Ok(())
     }
 
-    fn finish(&self, locked: &[Lock]) -> Outcome {
-        let all: Vec<&Lock> = self.own.iter().chain(locked).collect();
+    /// Tells the user what is locked now.
+    fn finish(&mut self) -> Outcome {
+        let locked = std::mem::take(&mut self.locked);
+        interrupt::has_to_undo(false);
+        let all: Vec<&Lock> = self.own.iter().chain(&locked).collect();
         let paths: Vec<String> = all.iter().map(|lock| lock.path.clone()).collect();
         lockable::is_held(self.repository, &paths);
         let mut out = Stdout::lock();
@@ -276,7 +334,7 @@ impl Asking<'_> {
             for lock in &self.own {
                 writeln!(out, "'{}' is yours already", shown(&lock.path))?;
             }
-            for lock in locked {
+            for lock in &locked {
                 writeln!(out, "locked {}", shown(&lock.path))?;
             }
         }

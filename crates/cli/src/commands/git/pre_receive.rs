@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use catraca_node::unix_millis_of;
+use catraca_node::{Fold, unix_millis_of};
 
 use super::api::{Lock, shown};
 use super::changed::{Moved, Paths, Telling, Update, received};
@@ -33,7 +33,8 @@ Settings of git, in the bare repository or for the whole server:
                           git config catraca.ana.maria@example.org.owner ana
                           several, for a name for each clone: git config --add; an empty one
                           takes back what was said before it, such as for the whole machine
-  catraca.pusherVariable  the variable that says who pushes, if only one is to be believed
+  catraca.pusherVariable  the variable that says who pushes, if only one is to be believed; with
+                          'none', no variable is: it is the user of the system
   catraca.unreachable     'refuse' (the default) or 'allow': pushes while no server answers
   catraca.timeout         how long a server may say nothing, in seconds: 60
 
@@ -103,7 +104,12 @@ impl Push<'_> {
         }
         let suspects = locks_on(server, &rest).await?;
         let suspects: Vec<Lock> = suspects.into_iter().filter(is_other).collect();
-        for (lock, wrong) in suspected(&moved, &rest, suspects, self.default.as_deref())? {
+        let fold = match suspects.is_empty() {
+            true => Fold::default(),
+            false => server.whoami().await?.fold,
+        };
+        let written = Written::new(&rest, fold);
+        for (lock, wrong) in suspected(&moved, &written, suspects, self.default.as_deref())? {
             let obstacle = Obstacle { lock: lock.clone(), wrong: Some(wrong) };
             obstacles.entry(lock.path).or_insert(obstacle);
         }
@@ -118,19 +124,21 @@ async fn locks_on(server: &mut Server, paths: &[&str]) -> Result<Vec<Lock>, Fail
 /// Those of the locks of others against which a branch is moved in a wrong way.
 fn suspected(
     moved: &[Moved<'_>],
-    changed: &[&str],
+    written: &Written<'_>,
     locks: Vec<Lock>,
     default: Option<&str>,
 ) -> Result<Vec<(Lock, Wrong)>, Failure> {
     let mut found: Vec<(Lock, Wrong)> = Vec::new();
     let mut suspects = Vec::new();
     for lock in locks {
-        match as_changed(&lock.path, changed) {
-            Some(path) => {
-                let locked_at = unix_millis_of(&lock.locked_at);
-                suspects.push((lock, Suspect { path: path.to_string(), locked_at }));
-            }
-            None => found.push((lock, Wrong::Unclear)),
+        let locked_at = unix_millis_of(&lock.locked_at);
+        let paths = written.like(&lock.path);
+        if paths.is_empty() {
+            found.push((lock, Wrong::Unclear));
+            continue;
+        }
+        for path in paths {
+            suspects.push((lock.clone(), Suspect { path: path.to_string(), locked_at }));
         }
     }
     for moved in moved.iter().filter(|_| !suspects.is_empty()) {
@@ -148,18 +156,25 @@ fn suspected(
     Ok(found)
 }
 
-/// The path of a lock as the commits write it: letters and slashes may differ where the server folds them.
-fn as_changed<'a>(locked: &str, changed: &[&'a str]) -> Option<&'a str> {
-    if let Ok(at) = changed.binary_search(&locked) {
-        return Some(changed[at]);
+/// Changed paths as the commits write them, by what they are for the server for locks: that is one file,
+/// whatever letters, slashes and accents it is written with.
+struct Written<'a> {
+    fold: Fold,
+    paths: BTreeMap<String, Vec<&'a str>>,
+}
+
+impl<'a> Written<'a> {
+    fn new(changed: &[&'a str], fold: Fold) -> Self {
+        let mut paths: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for path in changed {
+            paths.entry(fold.path(path)).or_default().push(path);
+        }
+        Written { fold, paths }
     }
-    let folded = |path: &str| path.replace('\\', "/").to_lowercase();
-    let wanted = folded(locked);
-    let mut alike = changed.iter().filter(|path| folded(path) == wanted);
-    // Of several nobody knows which is meant.
-    match (alike.next(), alike.next()) {
-        (Some(path), None) => Some(path),
-        _ => None,
+
+    /// All that are the file of a lock.
+    fn like(&self, locked: &str) -> &[&'a str] {
+        self.paths.get(&self.fold.path(locked)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -204,11 +219,19 @@ mod tests {
 
     #[test]
     fn the_path_of_a_lock_is_found_among_the_changed_however_it_is_written() {
-        let changed = ["Art/A.psd", "art/b.psd", "x/y"];
-        assert_eq!(as_changed("x/y", &changed), Some("x/y"));
-        assert_eq!(as_changed("art/a.PSD", &changed), Some("Art/A.psd"));
-        assert_eq!(as_changed("X\\Y", &changed), Some("x/y"));
-        assert_eq!(as_changed("z", &changed), None);
-        assert_eq!(as_changed("X/Y", &["x/Y", "x/y"]), None);
+        // é as one character, and as e with an accent.
+        let changed = ["Art/A.psd", "art/b.psd", "caf\u{e9}", "x/Y", "x/y"];
+        let like = |fold: Fold, locked: &str| Written::new(&changed, fold).like(locked).to_vec();
+        let all = Fold { case: true, backslash: true, unicode: true };
+        assert_eq!(like(all, "art/a.PSD"), ["Art/A.psd"]);
+        assert_eq!(like(all, "art\\B.psd"), ["art/b.psd"]);
+        assert_eq!(like(all, "Cafe\u{301}"), ["caf\u{e9}"]);
+        assert_eq!(like(all, "X/Y"), ["x/Y", "x/y"], "both are the file of the lock");
+        assert_eq!(like(all, "z"), [""; 0]);
+        let unicode = Fold { unicode: true, ..Fold::default() };
+        assert_eq!(like(unicode, "cafe\u{301}"), ["caf\u{e9}"]);
+        assert_eq!(like(unicode, "art/a.psd"), [""; 0]);
+        assert_eq!(like(Fold::default(), "x/y"), ["x/y"]);
+        assert_eq!(like(Fold::default(), "cafe\u{301}"), [""; 0]);
     }
 }

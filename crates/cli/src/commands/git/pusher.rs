@@ -8,6 +8,9 @@ use crate::failure::Failure;
 pub(super) const VARIABLES: [&str; 5] =
     ["CATRACA_PUSHER", "GL_USERNAME", "GITEA_PUSHER_NAME", "GL_USER", "REMOTE_USER"];
 
+/// The value of 'catraca.pusherVariable' by which no variable is believed.
+const NO_VARIABLE: &str = "none";
+
 /// Whoever pushes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pusher {
@@ -36,12 +39,16 @@ impl Pusher {
     ) -> Result<Self, Failure> {
         let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let configured: Vec<&str> = config.values("catraca.pushervariable").collect();
-        let variables = if configured.is_empty() { &VARIABLES[..] } else { &configured };
+        let variables = match configured.last() {
+            None => &VARIABLES[..],
+            Some(&NO_VARIABLE) => &[],
+            Some(_) => &configured,
+        };
         let found =
             variables.iter().find_map(|name| Some((said(name)?, format!("the variable {name}"))));
         let found = match found {
             // Who is meant to be told by a variable is not guessed.
-            None if !configured.is_empty() => None,
+            None if !configured.is_empty() && !variables.is_empty() => None,
             None => user().map(|user| (user, "the user of the system".to_string())),
             found => found,
         };
@@ -117,5 +124,9 @@ mod tests {
         let only = "catraca.pushervariable\nGITEA_PUSHER_NAME\0";
         assert_eq!(found(only, &[("GL_USERNAME", "g"), ("GITEA_PUSHER_NAME", "t")]), own("t"));
         assert_eq!(found(only, &[("GL_USERNAME", "g")]), None);
+        // Where everybody has an account, nobody is somebody else by setting a variable.
+        let none = "catraca.pushervariable\nnone\0";
+        assert_eq!(found(none, &[("CATRACA_PUSHER", "c"), ("none", "n")]), own("git"));
+        assert_eq!(found(&(only.to_string() + none), &[("GITEA_PUSHER_NAME", "t")]), own("git"));
     }
 }

@@ -26,6 +26,7 @@ use crate::value::span;
 ///
 /// It reads the audit logs of all nodes of a group (catraca node --audit FILE). A wait is for people while
 /// somebody has the file; otherwise it is for the network: the algorithm, and the registry that keeps the lock.
+/// Whoever finds a file that nobody has 'had it at once', however long the network takes.
 /// Beside it are the figures of the simulated teams of 'catraca experiment s0-teams'.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::output::reason;
 
 /// A repository, as git finds it from where the command runs.
+#[derive(Clone)]
 pub(super) struct Repository {
     /// The folder of the files; none of a bare repository.
     pub(super) top: Option<PathBuf>,

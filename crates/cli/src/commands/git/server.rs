@@ -30,6 +30,8 @@ const PAGE: usize = 1000;
 /// So many paths, and about so many bytes of them, are asked for at once.
 const MOST_PATHS: usize = 50_000;
 const MOST_BYTES: usize = 4 << 20;
+/// What a refusal ends with of which the doctor knows more.
+pub(super) const ASK_DOCTOR: &str = "; 'catraca git doctor' tells more";
 /// Where systems keep the authorities that everybody trusts.
 const BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
@@ -161,6 +163,7 @@ impl ServerArguments {
             may_ask,
             credential: None,
             is_token_missing: false,
+            status: None,
         })
     }
 
@@ -230,6 +233,8 @@ pub(super) struct Server {
     credential: Option<Credential>,
     /// A hook without a token: said if the server refuses it.
     is_token_missing: bool,
+    /// The status of its last answer, if it has given one.
+    pub(super) status: Option<u16>,
 }
 
 impl Server {
@@ -403,6 +408,7 @@ impl Server {
     async fn call(&mut self, call: &Call) -> Result<Answer, Failure> {
         loop {
             let answer = self.http.call(call, self.authorization.as_deref()).await;
+            self.status = answer.as_ref().ok().map(|answer| answer.status);
             let answer = answer.map_err(|error| self.unanswered(error))?;
             if answer.status != 401 {
                 if let Some(credential) = self.credential.take() {
@@ -448,7 +454,7 @@ impl Server {
                 "{said}; the hook needs a token: git config catraca.tokenFile FILE"
             )),
             401 => Failure::Input(format!(
-                "{address} does not know you: {}; 'catraca git doctor' tells more",
+                "{address} does not know you: {}{ASK_DOCTOR}",
                 message.unwrap_or_else(|| "the name or the password is wrong".to_string())
             )),
             403 => Failure::Own(TAKEN, Some(said)),
@@ -465,7 +471,7 @@ impl Server {
 
     fn strange(&self) -> Failure {
         Failure::Input(format!(
-            "what answers at {} does not speak of locks as Catraca does; 'catraca git doctor' tells more",
+            "what answers at {} does not speak of locks as Catraca does{ASK_DOCTOR}",
             without_secrets(&self.address.to_string())
         ))
     }

@@ -1,5 +1,9 @@
 //! Whether copies of files are as new as those of the remote.
 
+use std::collections::BTreeSet;
+
+use catraca_node::Fold;
+
 use super::repository::{Repository, by_zeros, line_if_any, run};
 use crate::failure::Failure;
 
@@ -12,8 +16,12 @@ pub(super) enum Copies {
 }
 
 /// Fetches from the remote, and compares. A repository without a remote or without a commit has nothing
-/// that could be newer.
-pub(super) fn look(repository: &Repository, paths: &[String]) -> Result<Copies, Failure> {
+/// that could be newer. `fold` says which paths are the same file, however the commits of the remote write them.
+pub(super) fn look(
+    repository: &Repository,
+    paths: &[String],
+    fold: Fold,
+) -> Result<Copies, Failure> {
     let Some(remote) = remote(repository) else { return Ok(Copies::Current) };
     if line_if_any(repository.git().args(["rev-parse", "--verify", "--quiet", "HEAD"])).is_none() {
         return Ok(Copies::Current);
@@ -26,7 +34,7 @@ pub(super) fn look(repository: &Repository, paths: &[String]) -> Result<Copies, 
             other => Err(other),
         };
     }
-    let mut found = Vec::new();
+    let mut newer: BTreeSet<String> = BTreeSet::new();
     for branch in branches(repository, &remote) {
         let mut base = repository.git();
         base.args(["merge-base", "HEAD", &branch]);
@@ -34,14 +42,11 @@ pub(super) fn look(repository: &Repository, paths: &[String]) -> Result<Copies, 
         let Some(base) = line_if_any(&mut base) else { continue };
         let mut diff = repository.git();
         diff.args(["diff-tree", "-r", "-z", "--no-renames", "--name-only", &base, &branch, "--"]);
-        let changed = run(diff.args(paths))?;
-        for path in by_zeros(&changed) {
-            let path = String::from_utf8_lossy(path).into_owned();
-            if !found.contains(&path) {
-                found.push(path);
-            }
-        }
+        let changed = run(&mut diff)?;
+        newer.extend(by_zeros(&changed).map(|path| fold.path(&String::from_utf8_lossy(path))));
     }
+    let is_newer = |path: &&String| newer.contains(&fold.path(path));
+    let found: Vec<String> = paths.iter().filter(is_newer).cloned().collect();
     Ok(if found.is_empty() { Copies::Current } else { Copies::Stale(found) })
 }
 

@@ -2,9 +2,12 @@
 
 use std::io::Write;
 
+use catraca_node::Fold;
+
 use super::api::shown;
 use super::repository::Repository;
 use super::server::ServerArguments;
+use super::stale::{self, Copies};
 use super::{TAKEN, lockable, paths, say};
 use crate::Outcome;
 use crate::failure::Failure;
@@ -14,7 +17,8 @@ use crate::service::{block_on, ends_with};
 /// Makes locks of others your own, in one step: nobody else comes in between.
 ///
 /// It is for locks whose owners cannot be asked. It is written to the audit log, and whoever watches the
-/// repository is told.
+/// repository is told. The lock is yours also if your copy of the file is older than what the remote has: you are
+/// told to pull.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(super) struct Arguments {
@@ -43,7 +47,7 @@ impl Arguments {
         let paths = paths::of_files(&repository, &self.paths)?;
         let mut server = server.server(&repository.config)?;
         block_on(async {
-            let me = server.whoami().await?.name;
+            let about = server.whoami().await?;
             let mut code = 0;
             let mut stolen = Vec::new();
             for path in &paths {
@@ -52,7 +56,7 @@ impl Arguments {
                     code = TAKEN;
                     continue;
                 };
-                if lock.owner.name == me {
+                if lock.owner.name == about.name {
                     writeln!(Stdout::lock(), "'{}' is yours already", shown(&lock.path))?;
                     continue;
                 }
@@ -72,7 +76,27 @@ impl Arguments {
             }
             Stdout::lock().flush()?;
             lockable::is_held(&repository, &stolen);
+            if !stolen.is_empty() {
+                warn_of_stale(&repository, &stolen, about.fold);
+            }
             ends_with(code)
         })
+    }
+}
+
+/// Whoever had a lock has probably pushed changes, or was about to.
+fn warn_of_stale(repository: &Repository, stolen: &[String], fold: Fold) {
+    match stale::look(repository, stolen, fold) {
+        Ok(Copies::Current) => {}
+        Ok(Copies::Stale(found)) => {
+            let files = found.join("', '");
+            say(&format!(
+                "your copy of '{files}' is older than what the remote has: pull before you change it"
+            ));
+        }
+        Ok(Copies::Unknown(why)) => {
+            say(&format!("cannot tell whether your copy is current: {why}"));
+        }
+        Err(_) => say("cannot tell whether your copy is current: git could not be run"),
     }
 }

@@ -20,6 +20,8 @@ const PATIENCE = 2000;
 const HIDDEN = 10_000;
 const DAY = 86_400_000;
 const AGES = [["any age", 0], ["1 day", DAY], ["1 week", 7 * DAY], ["2 weeks", 14 * DAY], ["4 weeks", 28 * DAY], ["12 weeks", 84 * DAY]];
+// So many locks that were stolen from whoever looks are named.
+const MOST_STOLEN = 5;
 // A lock as old as this is shown as an old one.
 const OLD = 14 * DAY;
 
@@ -37,6 +39,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
   const wanted = { words: "", whose: "all", age: 0, by: "path", falls: false, page: 0 };
 
   const notice = h("p", { class: "notice", role: "alert", hidden: true });
+  const robbed = h("div", { class: "notice robbed", role: "alert", hidden: true });
   const about = h("p", { class: "faint" });
   const form = h("div");
   const count = h("p", { class: "faint", role: "status" }, "Loading …");
@@ -49,7 +52,7 @@ export function renderRepository(container, api, { repository, headers, rename, 
 
   show(container, back(),
     h("section", { class: "card repository" },
-      h("h2", { class: "name" }, repository), about, notice, form),
+      h("h2", { class: "name" }, repository), about, notice, robbed, form),
     h("section", { class: "card", "aria-label": "Locks" }, drawFilters(), count,
       h("div", { class: "scroll" }, h("table", { class: "files" }, h("thead", null, h("tr", null,
         head("path", "File"), head("owner", "Locked by"), head("since", "For"), h("th", { scope: "col" }, "Note"),
@@ -313,6 +316,27 @@ export function renderRepository(container, api, { repository, headers, rename, 
       attribute(cell, "aria-sort", wanted.by !== key ? null : wanted.falls ? "descending" : "ascending");
     }
     fillRows(shown);
+    tellOfStolen();
+  }
+
+  // Whoever had a lock before and did not release it is told as long as the thief has it.
+  function tellOfStolen() {
+    const stolen = [...locks.values()].filter(isStolenFromMe);
+    const words = stolen.slice(0, MOST_STOLEN).map((lock) => {
+      const why = lock.note ? ` (${visible(lock.note)})` : "";
+      return `${visible(lock.owner.name)} has stolen ${visible(lock.path)} from you${why}.`;
+    });
+    if (stolen.length > MOST_STOLEN) words.push(`And ${stolen.length - MOST_STOLEN} more.`);
+    if (stolen.length > 0) words.push("What you have changed there cannot be pushed: ask whoever has the lock now.");
+    // It is read out again only if it says something else.
+    if (robbed.dataset.words === words.join("\n")) return;
+    robbed.dataset.words = words.join("\n");
+    show(robbed, words.map((line) => h("p", null, h("bdi", null, line))));
+    robbed.hidden = stolen.length === 0;
+  }
+
+  function isStolenFromMe(lock) {
+    return lock.owner.name !== me.name && (lock.stolen_from ?? []).includes(me.name);
   }
 
   // Rows that stay are not made anew, so whoever has the focus in one keeps it.
@@ -335,7 +359,8 @@ export function renderRepository(container, api, { repository, headers, rename, 
     const isOld = Date.now() - begin > OLD;
     return h("tr", { "data-key": key, "data-path": lock.path },
       h("td", { class: "name path" }, h("bdi", null, visible(lock.path))),
-      h("td", { class: "name" }, h("bdi", null, visible(lock.owner.name)), isMine ? [" ", h("span", { class: "badge accent" }, "you")] : null),
+      h("td", { class: "name" }, h("bdi", null, visible(lock.owner.name)), isMine ? [" ", h("span", { class: "badge accent" }, "you")] : null,
+        isStolenFromMe(lock) ? [" ", h("span", { class: "badge warn" }, "stolen from you")] : null),
       h("td", { class: "age", title: new Date(begin).toLocaleString() }, since(begin, Date.now()),
         isOld ? [" ", h("span", { class: "badge warn" }, "old")] : null),
       h("td", { class: "name note" }, h("bdi", null, visible(lock.note ?? ""))),
