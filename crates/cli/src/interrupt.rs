@@ -16,7 +16,7 @@ use crate::output;
 const GRACE: Duration = Duration::from_millis(700);
 
 /// How long it may take to undo what is not to be left behind.
-pub(crate) const UNDOING: Duration = Duration::from_secs(5);
+pub(crate) const UNDOING: Duration = Duration::from_secs(10);
 
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(false)));
 
