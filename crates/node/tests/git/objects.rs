@@ -155,12 +155,19 @@ async fn an_upload_that_was_cut_off_is_continued_also_after_a_restart() {
     let mut client = Client::open(at).await;
     let ask = from(at, 0).request("PATCH", &href, Some(&content));
     client.send(&ask[..ask.len() - 200_000]).await;
-    drop(client);
     let ann = user(at, "ann");
-    let offset = loop {
+    let come = async || -> usize {
         let head = Client::open(at).await.ask_head(&ann, &href).await;
         let line = head.lines().find(|line| line.starts_with("upload-offset: ")).unwrap();
-        let offset: usize = line["upload-offset: ".len()..].trim().parse().unwrap();
+        line["upload-offset: ".len()..].trim().parse().unwrap()
+    };
+    // It has begun: nobody else is in its way below.
+    while come().await == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    drop(client);
+    let offset = loop {
+        let offset = come().await;
         let wrong = send(&from(at, offset + 1), "PATCH", &href, b"x").await;
         match wrong.json()["code"].as_str().unwrap() {
             // It has been noticed that the client is gone.
