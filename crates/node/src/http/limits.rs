@@ -90,7 +90,8 @@ async fn one_connection_too_many_is_told_so_until_another_ends() {
     }
     // Not everybody is told, if there are very many.
     let mut others = node.quota.farewells();
-    assert!(others.set(MOST_FAREWELLS, MOST_FAREWELLS));
+    // Those who were told so may still be among them.
+    others.set(MOST_FAREWELLS, MOST_FAREWELLS);
     assert_eq!(node.health().await, "");
     drop(others);
     places.pop();
