@@ -92,3 +92,47 @@ fn the_line_of_a_crontab_has_five_times_and_a_command() {
     // In a crontab '%' would be the end of the line.
     assert!(!line.contains('%'), "{line}");
 }
+
+/// Writes a report with the example's script: whether it was written.
+fn writes(folder: &Path, fence: &str, text: &str) -> bool {
+    let script = repository().join("examples/fencing/files/write.sh");
+    let wrote = Command::new(script).args([fence, text]).current_dir(folder).output().unwrap();
+    wrote.status.success()
+}
+
+fn report(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("report.txt")).unwrap()
+}
+
+#[test]
+fn a_file_takes_no_smaller_fence_and_forgets_none_when_a_write_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    assert!(writes(folder, "5", "five") && writes(folder, "5", "five again"));
+    assert!(!writes(folder, "4", "four"));
+    assert_eq!(report(folder), "five again\n");
+    // As if the disk were full while the fence is written.
+    std::fs::create_dir(folder.join("report.fence.new")).unwrap();
+    assert!(!writes(folder, "6", "six"));
+    std::fs::remove_dir(folder.join("report.fence.new")).unwrap();
+    assert!(!writes(folder, "4", "four"), "the fence before is still known");
+    assert_eq!(report(folder), "five again\n");
+    // Nobody knows what the last fence was.
+    for unknown in ["", "many"] {
+        std::fs::write(folder.join("report.fence"), unknown).unwrap();
+        assert!(!writes(folder, "7", "seven"), "'{unknown}'");
+    }
+    assert_eq!(report(folder), "five again\n");
+}
+
+#[test]
+fn of_many_writers_of_a_file_at_once_the_newest_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    std::thread::scope(|scope| {
+        for fence in 1..=20 {
+            scope.spawn(move || writes(folder, &fence.to_string(), &format!("by {fence}")));
+        }
+    });
+    assert_eq!(report(folder), "by 20\n");
+}
