@@ -10,8 +10,8 @@ use super::block::{Block, Mark, Typed, blocks, without_comment};
 use super::compare::is_as_shown;
 use super::session::{Manner, Session};
 
-/// The folder of the examples.
-const EXAMPLES: &str = "examples";
+/// Folders whose documents are followed where they are: in a copy of these folders.
+const WITH_FILES: [&str; 2] = ["examples", "clients"];
 /// Commands that serve until they are stopped: whoever types one goes on in another terminal.
 const SERVERS: [&str; 3] = ["catraca node", "catraca lab serve", "catraca coordinator"];
 
@@ -37,22 +37,21 @@ pub(crate) fn follow(document: &str, not_run: usize) {
     assert!(tally.run > 0, "{document} has no blocks to run");
 }
 
-/// Reads a document and does what it says: in a copy of the examples if it is one of them, and else in an
-/// empty folder.
+/// Reads a document and does what it says: in a copy of its folder if it is an example or a client, and else in
+/// an empty folder.
 pub(crate) fn read(document: &str) -> Tally {
     let repository = repository();
     let text = std::fs::read_to_string(repository.join(document)).unwrap();
     let blocks = blocks(&text).unwrap_or_else(|error| panic!("{document}, {error}"));
     let (place, home) = (open_folder(), open_folder());
     let mut folder = place.path().to_path_buf();
-    if document.starts_with(EXAMPLES) {
-        let examples = repository.join(EXAMPLES);
-        let copied = Command::new("cp").arg("-r").arg(examples).arg(&folder).status();
+    if WITH_FILES.iter().any(|folder| document.starts_with(folder)) {
+        let folders = WITH_FILES.map(|folder| repository.join(folder));
+        let copied = Command::new("cp").arg("-r").args(folders).arg(&folder).status();
         assert!(copied.unwrap().success());
         folder = folder.join(document).parent().unwrap().to_path_buf();
     }
-    let python = repository.join("clients/python/src");
-    let session = Session::start(&folder, home.path(), &[("PYTHONPATH", python.to_str().unwrap())]);
+    let session = Session::start(&folder, home.path());
     let mut reader = Reader { document, kept: &home, session, tally: Tally::default() };
     for block in &blocks {
         reader.reads(block);
@@ -88,12 +87,13 @@ impl Reader<'_> {
                     return;
                 }
                 Mark::Needs(program) if !is_here(program) => {
-                    println!("{}, line {}: there is no {program} here", self.document, block.line);
+                    let place = format!("{}, line {}", self.document, block.line);
+                    assert!(!is_required(program), "{place}: there has to be {program}");
+                    println!("{place}: there is no {program} here");
                     self.tally.lacking += 1;
                     return;
                 }
                 Mark::Needs(_) => {}
-                Mark::Prepare(script) => self.does(block.line, script, Manner::Ends, &[]),
                 Mark::File(name) => file = Some(name),
                 Mark::Then(command) => then = Some(command),
                 Mark::PartOf(path) => part = Some(path),
@@ -185,6 +185,15 @@ fn expected_code(command: &str) -> i32 {
     let said = command.rsplit_once("# exit code ").map(|(_, rest)| rest);
     let digits = said.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+/// Programs that no package brings which `cargo xtask test` installs.
+const ELSEWHERE: [&str; 1] = ["terraform"];
+
+/// Whether a block may not be left out for want of this program: where everything is tested, what can be had is.
+fn is_required(program: &str) -> bool {
+    let all = std::env::var_os("CATRACA_TESTS_REQUIRE").is_some_and(|it| it == "1");
+    all && !ELSEWHERE.contains(&program)
 }
 
 fn is_here(program: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Examples that another program runs: files of pipelines, and a line of a crontab.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -72,9 +73,25 @@ fn the_alarms_for_prometheus_are_a_group_of_rules() {
     let Some(file) = yaml("contrib/prometheus/catraca.rules.yml") else { return };
     let rules = file["groups"][0]["rules"].as_array().unwrap();
     assert!(rules.len() >= 10);
+    let runbook = std::fs::read_to_string(repository().join("docs/RUNBOOK.md")).unwrap();
     for rule in rules {
         assert!(rule["alert"].is_string() && rule["expr"].is_string(), "{rule}");
+        let heading = format!("\n## {}: ", rule["alert"].as_str().unwrap());
+        assert!(runbook.contains(&heading), "the runbook does not say what to do: {rule}");
     }
+}
+
+#[test]
+fn prometheus_is_told_of_the_rules_and_of_the_job_that_they_name() {
+    let Some(file) = yaml("contrib/prometheus/prometheus.yml") else { return };
+    let folder = repository().join("contrib/prometheus");
+    for rules in texts(&file["rule_files"]) {
+        let rules = std::fs::read_to_string(folder.join(rules)).unwrap();
+        let job = file["scrape_configs"][0]["job_name"].as_str().unwrap();
+        assert!(rules.contains(&format!("up{{job=\"{job}\"}}")), "{rules}");
+    }
+    let targets = texts(&file["scrape_configs"][0]["static_configs"][0]["targets"]);
+    assert!(targets.iter().all(|it| it.parse::<SocketAddr>().is_ok()), "{targets:?}");
 }
 
 #[test]
