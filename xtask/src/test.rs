@@ -23,6 +23,7 @@ const PACKAGES: &[&str] = &[
     "git-lfs",
     "groff",
     "iproute2",
+    "man-db",
     "openssl",
     "postgresql",
     "procps",

@@ -44,6 +44,29 @@ fn a_crate_is_written_that_cargo_takes() {
 }
 
 #[test]
+fn everything_that_it_is_built_on_is_found_in_the_versions_that_are_tested() {
+    let folder = Folder::new();
+    folder.run(&["new-algorithm", "my-ring"]).quietly(0);
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--edges", "normal,build", "--prefix", "none"])
+        .current_dir(folder.path("my-ring"))
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let lock = fs::read_to_string(format!("{}/Cargo.lock", source())).unwrap();
+    let mut others = 0;
+    for line in String::from_utf8(tree.stdout).unwrap().lines() {
+        let mut words = line.split(' ');
+        let (Some(name), Some(version)) = (words.next(), words.next()) else { continue };
+        let version = version.trim_start_matches('v');
+        let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+        assert!(name == "my-ring" || lock.contains(&entry), "{line}");
+        others += 1;
+    }
+    assert!(others > 20, "only {others}");
+}
+
+#[test]
 fn its_files_are_those_that_the_workspace_tests() {
     let folder = Folder::new();
     folder.run(&["new-algorithm", "r", "--catraca", &source()]).quietly(0);

@@ -6,12 +6,13 @@
 //! | comment | |
 //! |---|---|
 //! | `<!-- not run: REASON -->` | the block is not tested, and counted as such |
-//! | `<!-- needs: PROGRAM -->` | not tested where there is no such program |
-//! | `<!-- prepare: SCRIPT -->` | what a reader has already, such as a script of their own, is made first |
+//! | `<!-- needs: PROGRAM -->` | not tested where there is no such program; an error where everything is tested |
 //! | `<!-- file: NAME -->` | the block is the content of this file |
 //! | `<!-- then: COMMAND -->` | what is done with that file |
 //! | `<!-- part of: PATH -->` | the block stands in this file of the repository, which is tested itself |
 //! | `<!-- goes on -->` | its commands do not end by themselves: they go on when they have said what is shown |
+//!
+//! Nothing is done that the page does not show: whoever follows it by hand has no more than the test has.
 
 /// A block between fences.
 #[derive(Clone, Debug)]
@@ -29,7 +30,6 @@ pub(crate) struct Block {
 pub(crate) enum Mark {
     NotRun(String),
     Needs(String),
-    Prepare(String),
     File(String),
     Then(String),
     PartOf(String),
@@ -91,7 +91,6 @@ fn mark(at: usize, comment: String) -> Result<Mark, String> {
         _ if rest.is_empty() => Err(format!("line {at}: what is meant by '{comment}'?")),
         "not run" => Ok(Mark::NotRun(rest)),
         "needs" => Ok(Mark::Needs(rest)),
-        "prepare" => Ok(Mark::Prepare(rest)),
         "file" => Ok(Mark::File(rest)),
         "then" => Ok(Mark::Then(rest)),
         "part of" => Ok(Mark::PartOf(rest)),
@@ -203,7 +202,7 @@ EOF
 
 #[test]
 fn a_comment_before_a_block_that_says_nothing_known_is_an_error() {
-    for comment in ["<!-- not run -->", "<!-- not run: -->", "<!-- hidden: x -->"] {
+    for comment in ["<!-- not run -->", "<!-- not run: -->", "<!-- prepare: x -->"] {
         let error = blocks(&format!("{comment}\n```\n$ true\n```\n")).unwrap_err();
         assert!(error.starts_with("line 1: what is meant by "), "{error}");
     }

@@ -11,8 +11,8 @@ use super::compare::is_as_shown;
 use super::left_out::left_out;
 use super::session::{Manner, Session};
 
-/// The folder of the examples.
-const EXAMPLES: &str = "examples";
+/// Folders whose documents are followed where they are: in a copy of these folders.
+const WITH_FILES: [&str; 2] = ["examples", "clients"];
 /// Commands that serve until they are stopped: whoever types one goes on in another terminal.
 const SERVERS: [&str; 3] = ["catraca node", "catraca lab serve", "catraca coordinator"];
 
@@ -38,22 +38,21 @@ pub(crate) fn follow(document: &str, not_run: usize) {
     assert!(tally.run > 0, "{document} has no blocks to run");
 }
 
-/// Reads a document and does what it says: in a copy of the examples if it is one of them, and else in an
-/// empty folder.
+/// Reads a document and does what it says: in a copy of its folder if it is an example or a client, and else in
+/// an empty folder.
 pub(crate) fn read(document: &str) -> Tally {
     let repository = repository();
     let text = std::fs::read_to_string(repository.join(document)).unwrap();
     let blocks = blocks(&text).unwrap_or_else(|error| panic!("{document}, {error}"));
     let (place, home) = (open_folder(), open_folder());
     let mut folder = place.path().to_path_buf();
-    if document.starts_with(EXAMPLES) {
-        let examples = repository.join(EXAMPLES);
-        let copied = Command::new("cp").arg("-r").arg(examples).arg(&folder).status();
+    if WITH_FILES.iter().any(|folder| document.starts_with(folder)) {
+        let folders = WITH_FILES.map(|folder| repository.join(folder));
+        let copied = Command::new("cp").arg("-r").args(folders).arg(&folder).status();
         assert!(copied.unwrap().success());
         folder = folder.join(document).parent().unwrap().to_path_buf();
     }
-    let python = repository.join("clients/python/src");
-    let session = Session::start(&folder, home.path(), &[("PYTHONPATH", python.to_str().unwrap())]);
+    let session = Session::start(&folder, home.path());
     let mut reader = Reader { document, kept: &home, session, tally: Tally::default() };
     for block in &blocks {
         reader.reads(block);
@@ -94,7 +93,6 @@ impl Reader<'_> {
                     return;
                 }
                 Mark::Needs(_) => {}
-                Mark::Prepare(script) => self.does(block.line, script, Manner::Ends, &[]),
                 Mark::File(name) => file = Some(name),
                 Mark::Then(command) => then = Some(command),
                 Mark::PartOf(path) => part = Some(path),

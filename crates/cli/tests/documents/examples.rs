@@ -1,5 +1,6 @@
 //! Examples that another program runs: files of pipelines, and a line of a crontab.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
@@ -73,9 +74,25 @@ fn the_alarms_for_prometheus_are_a_group_of_rules() {
     let Some(file) = yaml("contrib/prometheus/catraca.rules.yml") else { return };
     let rules = file["groups"][0]["rules"].as_array().unwrap();
     assert!(rules.len() >= 10);
+    let runbook = std::fs::read_to_string(repository().join("docs/RUNBOOK.md")).unwrap();
     for rule in rules {
         assert!(rule["alert"].is_string() && rule["expr"].is_string(), "{rule}");
+        let heading = format!("\n## {}: ", rule["alert"].as_str().unwrap());
+        assert!(runbook.contains(&heading), "the runbook does not say what to do: {rule}");
     }
+}
+
+#[test]
+fn prometheus_is_told_of_the_rules_and_of_the_job_that_they_name() {
+    let Some(file) = yaml("contrib/prometheus/prometheus.yml") else { return };
+    let folder = repository().join("contrib/prometheus");
+    for rules in texts(&file["rule_files"]) {
+        let rules = std::fs::read_to_string(folder.join(rules)).unwrap();
+        let job = file["scrape_configs"][0]["job_name"].as_str().unwrap();
+        assert!(rules.contains(&format!("up{{job=\"{job}\"}}")), "{rules}");
+    }
+    let targets = texts(&file["scrape_configs"][0]["static_configs"][0]["targets"]);
+    assert!(targets.iter().all(|it| it.parse::<SocketAddr>().is_ok()), "{targets:?}");
 }
 
 #[test]
@@ -92,4 +109,48 @@ fn the_line_of_a_crontab_has_five_times_and_a_command() {
     assert!(is_command(&command.join(" ")), "{line}");
     // In a crontab '%' would be the end of the line.
     assert!(!line.contains('%'), "{line}");
+}
+
+/// Writes a report with the example's script: whether it was written.
+fn writes(folder: &Path, fence: &str, text: &str) -> bool {
+    let script = repository().join("examples/fencing/files/write.sh");
+    let wrote = Command::new(script).args([fence, text]).current_dir(folder).output().unwrap();
+    wrote.status.success()
+}
+
+fn report(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("report.txt")).unwrap()
+}
+
+#[test]
+fn a_file_takes_no_smaller_fence_and_forgets_none_when_a_write_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    assert!(writes(folder, "5", "five") && writes(folder, "5", "five again"));
+    assert!(!writes(folder, "4", "four"));
+    assert_eq!(report(folder), "five again\n");
+    // As if the disk were full while the fence is written.
+    std::fs::create_dir(folder.join("report.fence.new")).unwrap();
+    assert!(!writes(folder, "6", "six"));
+    std::fs::remove_dir(folder.join("report.fence.new")).unwrap();
+    assert!(!writes(folder, "4", "four"), "the fence before is still known");
+    assert_eq!(report(folder), "five again\n");
+    // Nobody knows what the last fence was.
+    for unknown in ["", "many"] {
+        std::fs::write(folder.join("report.fence"), unknown).unwrap();
+        assert!(!writes(folder, "7", "seven"), "'{unknown}'");
+    }
+    assert_eq!(report(folder), "five again\n");
+}
+
+#[test]
+fn of_many_writers_of_a_file_at_once_the_newest_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    std::thread::scope(|scope| {
+        for fence in 1..=20 {
+            scope.spawn(move || writes(folder, &fence.to_string(), &format!("by {fence}")));
+        }
+    });
+    assert_eq!(report(folder), "by 20\n");
 }

@@ -35,7 +35,7 @@ documents! {
     the_readme: "README.md", 1;
     getting_started: "docs/GETTING-STARTED.md", 1;
     the_recipes: "docs/RECIPES.md", 0;
-    planning_and_changing_a_group: "docs/GROUPS.md", 1;
+    planning_and_changing_a_group: "docs/GROUPS.md", 2;
     git_locks_for_teams: "docs/GIT.md", 2;
     the_api_of_git_locks: "docs/GIT-API.md", 0;
     what_to_do_when_an_alarm_rings: "docs/RUNBOOK.md", 0;

@@ -31,8 +31,8 @@ fn of_today() -> impl Iterator<Item = String> {
 }
 
 /// Flags of other programs: of cargo, cargo xtask, git and etcd.
-const OF_OTHERS: [&str; 5] =
-    ["--auto-compaction-retention", "--binary", "--break", "--no-verify", "--trial"];
+const OF_OTHERS: [&str; 6] =
+    ["--auto-compaction-retention", "--binary", "--break", "--locked", "--no-verify", "--trial"];
 
 #[test]
 fn every_flag_that_a_document_mentions_alone_is_one_of_some_command() {

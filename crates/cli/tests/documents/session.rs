@@ -17,9 +17,6 @@ use super::compare::is_as_shown;
 /// No command of a document takes nearly so long.
 const GENEROUS: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(10);
-/// The machines that documents speak of have their addresses here.
-const MACHINES: &str =
-    "ip link set lo up; for n in 1 2 3 4; do ip addr add 10.0.0.$n/32 dev lo; done";
 
 /// A shell, and what it takes to type into it.
 pub(crate) struct Session {
@@ -56,7 +53,7 @@ pub(crate) enum Manner {
 
 impl Session {
     /// A shell in `folder`, with `home` for all that programs keep for their user.
-    pub(crate) fn start(folder: &Path, home: &Path, variables: &[(&str, &str)]) -> Session {
+    pub(crate) fn start(folder: &Path, home: &Path) -> Session {
         let alone = may_be_alone();
         let turn = (!alone).then(wait_for_turn);
         let mut command = if alone { enclosed() } else { Command::new("bash") };
@@ -65,11 +62,13 @@ impl Session {
         }
         let binaries = Path::new(env!("CARGO_BIN_EXE_catraca")).parent().unwrap();
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
-        command.env_clear().envs(variables.iter().copied()).current_dir(folder);
+        command.env_clear().current_dir(folder);
         command.env("PATH", path).env("HOME", home).env("USER", "ana").env("LC_ALL", "C.UTF-8");
         command.env("XDG_CONFIG_HOME", home.join("none")).env("GIT_CONFIG_NOSYSTEM", "1");
         command.env("GIT_TERMINAL_PROMPT", "0").env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("PYTHONUNBUFFERED", "1").env("TMPDIR", home);
+        // At a terminal redis-cli prints numbers and quotes.
+        command.env("FAKETTY", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut shell = command.spawn().unwrap();
         let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
@@ -159,7 +158,7 @@ fn enclosed() -> Command {
         let (user, group) = (user.as_raw(), group.as_raw());
         again = format!("unshare --map-user={user} --map-group={group} ");
     }
-    let script = format!("set -e; {MACHINES}; exec {again}bash --noprofile --norc");
+    let script = format!("set -e; ip link set lo up; exec {again}bash --noprofile --norc");
     command.args(["sh", "-c", &script]).process_group(0);
     command
 }
