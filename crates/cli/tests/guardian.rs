@@ -86,6 +86,24 @@ fn a_guardian_that_was_killed_is_replaced() {
     ends_before_the_next_one_is_inside(&service, &pid);
 }
 
+#[test]
+fn a_guardian_that_was_stopped_goes_on_and_holds_nobody_up() {
+    let service = Service::start(1, &[]);
+    let (holder, _) = begin(&service, "-");
+    let id = guardian(&holder).unwrap();
+    let is_stopped = || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        status.is_ok_and(|status| status.contains("State:\tT"))
+    };
+    signal(id, "STOP");
+    wait_until("it goes on", || !is_stopped());
+    assert_eq!(guardian(&holder), Some(id), "it is the same one");
+    // Stopped at the end of the command, it must not keep the client from ending.
+    signal(id, "STOP");
+    holder.signal("TERM");
+    assert_eq!(holder.ends().code, Some(143));
+}
+
 /// Stops without a signal: a client that cannot write does nothing else either. It has been granted
 /// the lock, and is about to start its command.
 #[test]

@@ -194,9 +194,9 @@ fn without_a_command_the_lock_is_held_until_a_signal_or_the_end_of_input() {
     piped.ends().quietly(0);
     for signal in ["INT", "TERM"] {
         // Its input is /dev/null, which is always at its end.
-        let held = service.client(0, &["lock"], &["x", "y"]);
-        held.says(" ");
-        assert_eq!(service.lock(0, "-n y", "true").ends().code, Some(1));
+        let held = service.client(0, &["lock"], &["x"]);
+        held.says("\n");
+        assert_eq!(service.lock(0, "-n x", "true").ends().code, Some(1));
         held.signal(signal);
         let ran = held.ends();
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -357,6 +357,12 @@ fn a_command_without_its_separator_is_not_taken_for_names_of_locks() {
     let service = Service::start(1, &[]);
     let refused = service.client(0, &["lock"], &["x", "sleep", "1"]).ends();
     refused.refused(&["'sleep' looks like a command", "catraca lock x -- sleep 1", "--hold"]);
+    let refused = service.client(0, &["lock"], &["x", "no-such-program", "now"]).ends();
+    refused.refused(&[
+        "no command stands after '--'",
+        "catraca lock x -- no-such-program now",
+        "--hold",
+    ]);
     let held = service.client(0, &["lock", "--hold"], &["x", "sleep"]);
     held.says(" ");
     assert!(service.locks(0).contains("2 holders"));

@@ -141,7 +141,8 @@ fn members_with_labels_are_clusters() {
     let _nodes = [start("a"), start("b")];
     let is_well = || folder.run(&["status", "--node", &addresses[1]]).code == Some(0);
     wait_until("they are in one view", is_well);
-    folder.run(&["status", "--node", &addresses[1]]).quietly(0).says("rio").says("bertier");
+    let status = folder.run(&["status", "--node", &addresses[1]]).quietly(0);
+    status.says("rio").says("bertier").says("A group of two does not go on without a.");
     folder.run(&["lock", "--node", &addresses[1], "x", "--", "true"]).quietly(0);
 }
 

@@ -48,17 +48,16 @@ impl Acquire {
     }
 
     async fn acquire(self) -> Result<Guard, ClientError> {
-        let Acquire { handle, mut ask } = self;
+        let Acquire { handle, ask } = self;
         check(&ask)?;
         let begin = clock::now();
         loop {
-            let guard = acquire_once(&handle, &ask).await?;
+            // All that was waited before counts, however often it is asked for.
+            let wait = ask.wait.after(clock::now().since(begin));
+            let guard = acquire_once(&handle, &Ask { wait, ..ask.clone() }).await?;
             // This task may have been kept waiting: what was granted may be lost again.
             if guard.is_valid() {
                 return Ok(guard);
-            }
-            if let Wait::AtMost(limit) = &mut ask.wait {
-                *limit = (begin + *limit).since(clock::now());
             }
         }
     }

@@ -49,10 +49,7 @@ impl Request {
     /// What to send; the time that it has waited already is not waited again.
     pub(crate) fn message(&self, number: u32, now: Time) -> ClientMessage {
         let Ask { names, permits, wait } = &self.ask;
-        let wait = match *wait {
-            Wait::AtMost(limit) => Wait::AtMost((self.asked + limit).since(now)),
-            other => other,
-        };
+        let wait = wait.after(now.since(self.asked));
         ClientMessage::Acquire { request: number, names: names.clone(), permits: *permits, wait }
     }
 

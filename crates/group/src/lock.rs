@@ -126,6 +126,8 @@ pub(crate) struct Seat {
     /// How often the lock is handed over here in this turn, at the most. The fence counts how often it
     /// was. It is here rather than in the hold because here there is room: a node has very many locks.
     turn: u8,
+    /// Of how many clients nobody may be missing after the first round of this turn.
+    company: u8,
     /// Whether whoever is inside has left while nothing could be done about it: between two views.
     has_left: bool,
     place: Place,
@@ -133,7 +135,7 @@ pub(crate) struct Seat {
 
 impl Seat {
     fn idle(slot: Slot) -> Self {
-        Seat { slot, turn: 0, has_left: false, place: Place::Idle(Last::NONE) }
+        Seat { slot, turn: 0, company: 0, has_left: false, place: Place::Idle(Last::NONE) }
     }
 }
 
@@ -363,7 +365,9 @@ impl Lock {
             return Admitted::Nobody;
         };
         let request = asker.request;
-        self.seats[seat].turn = rules.turns.handovers_for(self.waiting.len() + 1);
+        let clients = self.waiting.len() + 1;
+        self.seats[seat].turn = rules.turns.handovers_for(clients);
+        self.seats[seat].company = Turns::company(clients);
         self.seats[seat].has_left = false;
         let at = now();
         self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: at, fence });
@@ -400,6 +404,7 @@ impl Lock {
         if let Place::Inside(hold) = &mut seat.place
             && !rules.sets
             && fence::handovers(hold.fence) < seat.turn
+            && Turns::goes_on(seat.company, fence::handovers(hold.fence), self.waiting.len())
             && let Some(fence) = fence::after_handover(hold.fence)
             && let Some((ticket, waiter)) = call(&mut self.waiting, None)
         {
@@ -408,7 +413,8 @@ impl Lock {
             (hold.fence, seat.has_left) = (fence, false);
             return Left::HandedOver(Grant { ticket, request, fence, since, at });
         }
-        (seat.turn, seat.place) = (0, Place::Idle(seat.place.last()));
+        (seat.turn, seat.company) = (0, 0);
+        seat.place = Place::Idle(seat.place.last());
         Left::Release(index)
     }
 

@@ -269,6 +269,8 @@ pub struct Membership {
     change: Option<Change>,
     /// Messages about views that this member has not heard of.
     early: Vec<(Run, ViewMessage)>,
+    /// The last view of which a message was not kept, because there were too many.
+    lost_early: Option<Epoch>,
     /// Another view with the same members is wanted.
     wish: Option<Cause>,
     /// Whether the member leaves, and whether it is to come back.
@@ -312,7 +314,7 @@ impl Hash for Membership {
         (self.asks.len(), self.proposal.is_some()).hash(hasher);
         (self.retry_at, self.read_at, self.beat_at, self.last_beat).hash(hasher);
         (self.valid_until, self.has_lapsed, &self.links, &self.awaited).hash(hasher);
-        (self.active, self.begun, &self.change, &self.early).hash(hasher);
+        (self.active, self.begun, &self.change, &self.early, self.lost_early).hash(hasher);
         (&self.wish, self.leaving, self.was_asked_to_leave, self.was_registered).hash(hasher);
         self.wake_at.hash(hasher);
     }
@@ -347,6 +349,7 @@ impl Membership {
             begun: Epoch(0),
             change: None,
             early: Vec::new(),
+            lost_early: None,
             wish: None,
             leaving: None,
             was_asked_to_leave: false,

@@ -6,6 +6,11 @@
 //! the queue was when it began, so many times over: a client gets the same share wherever it is, and
 //! messages are paid for by several grants. Whoever comes during the turn stands behind those who were
 //! there; whoever gives up leaves its place in the turn to whoever is next.
+//!
+//! Clients take a while to come back: those of other processes about as long as the next one is inside. The
+//! queue of two is empty then and their turn is over, while that of three would go on. So after the first
+//! round a turn goes on only while of all who were there nobody is missing: that becomes as unlikely for three
+//! as it is for two.
 
 use crate::fence::MOST_HANDOVERS;
 
@@ -32,6 +37,19 @@ impl Turns {
         let grants = clients.saturating_mul(usize::from(self.rounds));
         grants.saturating_sub(1).min(usize::from(self.handovers)) as u8
     }
+
+    /// Of how many clients nobody may be missing later in a turn that begins with so many. Of two the next one
+    /// has to be there anyway: that is not kept in mind.
+    #[inline]
+    pub(crate) fn company(clients: usize) -> u8 {
+        if clients > 2 { u8::try_from(clients).unwrap_or(u8::MAX) } else { 0 }
+    }
+
+    /// Whether a turn goes on after so many hand-overs, where so many wait when somebody leaves.
+    #[inline]
+    pub(crate) fn goes_on(company: u8, handovers: u8, waiting: usize) -> bool {
+        handovers.saturating_add(1) < company || waiting + 1 >= usize::from(company)
+    }
 }
 
 impl Default for Turns {
@@ -50,5 +68,22 @@ mod tests {
         assert_eq!(turns, [7, 15, 23, 23, 23, 23]);
         let once = Turns { handovers: 3, rounds: 1 };
         assert_eq!([1, 2, 3, 9].map(|count| once.handovers_for(count)), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn everybody_is_served_once_and_then_as_long_as_nobody_is_missing() {
+        let company = Turns::company(3);
+        // The first and the second of three leave: whoever waits is served, whoever is missing.
+        for (handovers, waiting) in [(0, 2), (0, 1), (1, 1), (1, 2)] {
+            assert!(Turns::goes_on(company, handovers, waiting));
+        }
+        for handovers in [2, 3, 4, 22] {
+            assert!(Turns::goes_on(company, handovers, 2));
+            assert!(!Turns::goes_on(company, handovers, 1));
+        }
+        // Where there are fewer, the next one is waited for by nobody.
+        for clients in [1, 2] {
+            assert!(Turns::goes_on(Turns::company(clients), 5, 1));
+        }
     }
 }

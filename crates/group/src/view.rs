@@ -229,11 +229,6 @@ impl View {
         takes(self.algorithm(namespace, permits), "tree")
     }
 
-    /// Whether the group runs a failure detector: somebody wants to know, and there are others.
-    pub fn has_detector(&self) -> bool {
-        self.members.len() > 1 && self.detector_of_listeners().is_some()
-    }
-
     /// The detector, if one of the algorithms listens to it.
     pub(crate) fn detector_of_listeners(&self) -> Option<hi_adsd::Config> {
         let listens = |namespace| self.listens(namespace, 1);

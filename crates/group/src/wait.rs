@@ -26,11 +26,37 @@ impl Wait {
         Wait::No(Self::ANSWER)
     }
 
+    /// What is left of it when somebody has waited for so long already, and asks again. Whoever does not wait
+    /// for others gives the group as much time as before to answer.
+    pub fn after(self, waited: Duration) -> Self {
+        match self {
+            Wait::AtMost(limit) => Wait::AtMost(limit.saturating_sub(waited)),
+            other => other,
+        }
+    }
+
     /// The longest that this waits, if there is an end to it.
     pub fn limit(self) -> Option<Duration> {
         match self {
             Wait::Forever => None,
             Wait::AtMost(limit) | Wait::No(limit) => Some(limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn who_asks_again_waits_no_longer_than_was_said_at_first() {
+        let wait = Wait::AtMost(10 * SECOND);
+        assert_eq!(wait.after(3 * SECOND), Wait::AtMost(7 * SECOND));
+        assert_eq!(wait.after(11 * SECOND), Wait::AtMost(Duration::ZERO));
+        for wait in [Wait::Forever, Wait::no()] {
+            assert_eq!(wait.after(SECOND), wait);
         }
     }
 }

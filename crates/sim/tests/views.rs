@@ -71,6 +71,19 @@ fn semaphores_and_sets_survive() {
     holds(&ordered, 0..60);
 }
 
+/// Its detector takes the other part for crashed, on both sides: what is granted must not rest on that.
+#[test]
+fn no_part_of_a_group_that_falls_apart_grants_more_permits_of_robust_k_than_there_are() {
+    for (members, permits, seeds) in [(3, 2, 0..60), (5, 2, 0..30), (5, 3, 0..30)] {
+        let semaphores = Setup { permits, locks: 1, ..Setup::new("robust-k", members) };
+        holds(&Setup { splits: true, ..semaphores.clone() }, seeds.clone());
+        holds(&semaphores, seeds);
+    }
+    let setup = Setup { permits: 2, locks: 1, splits: true, ..Setup::new("robust-k", 3) };
+    let views: u32 = (0..10).map(|seed| run(&setup, seed).epoch).sum();
+    assert!(views > 40, "{views} views: nobody was cut off for long");
+}
+
 #[test]
 fn holds_that_are_ended_by_force_are_given_to_nobody_too_early() {
     let forced = |setup: Setup| Setup { forces: 40, ..setup };

@@ -132,7 +132,9 @@ impl Keeper {
 
     fn call(&self, arguments: &[&str], name: &str) -> Result<std::process::Output> {
         let mut command = Command::new("timeout");
-        command.args(["--signal", "KILL", LIMIT]).arg(&self.catraca).args(arguments);
+        // In the process group of this client: whoever kills that leaves nobody behind who goes on asking.
+        command.args(["--foreground", "--signal", "KILL", LIMIT]);
+        command.arg(&self.catraca).args(arguments);
         command.args(["--node", &self.nodes, "--owner", &self.owner, name]);
         command.stdin(Stdio::null()).output().context("'timeout' cannot be started")
     }

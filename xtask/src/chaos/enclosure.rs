@@ -51,9 +51,7 @@ pub(crate) fn hindrance() -> Option<String> {
 
 /// Runs this program with other arguments inside, until it ends. Ctrl-C and SIGTERM make it stop.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitStatus> {
-    let is_told_to_stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&is_told_to_stop);
-    ctrlc::set_handler(move || told.store(true, Ordering::Relaxed))?;
+    let is_told_to_stop = interrupted()?;
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let mut command = unshare();
     command.arg(program).args(arguments).stdin(Stdio::piped());
@@ -75,6 +73,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitStatus> {
     }
 }
 
+/// Is set by Ctrl-C and SIGTERM, in whichever of several runs of this process they come.
+fn interrupted() -> Result<&'static AtomicBool> {
+    static FLAG: AtomicBool = AtomicBool::new(false);
+    match ctrlc::set_handler(|| FLAG.store(true, Ordering::Relaxed)) {
+        // An earlier run listens already.
+        Ok(()) | Err(ctrlc::Error::MultipleHandlers) => Ok(&FLAG),
+        Err(error) => Err(error).context("signals cannot be listened to"),
+    }
+}
+
 /// Whoever ends `unshare` ends all that is inside.
 fn end(mut child: Child) -> Result<ExitStatus> {
     child.kill()?;
@@ -92,4 +100,16 @@ pub(crate) fn stop_flag() -> Arc<AtomicBool> {
         told.store(true, Ordering::Relaxed);
     });
     flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_after_the_other_listens_to_signals() {
+        let first = interrupted().unwrap();
+        let second = interrupted().unwrap();
+        assert!(std::ptr::eq(first, second));
+    }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// One that ends by itself is started again after this time.
 const RESTART: Duration = Duration::from_millis(500);
@@ -80,10 +80,10 @@ impl Process {
         self.signal(signal)
     }
 
-    /// Sends a signal, if it runs.
+    /// Sends a signal to it and to all that it has started, if it runs.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         let Some(id) = self.id() else { return Ok(()) };
-        match kill_process(id, signal) {
+        match kill_process_group(id, signal) {
             // It has ended meanwhile.
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(error) => Err(error).with_context(|| format!("{} takes no signal", self.name)),
@@ -182,6 +182,32 @@ mod tests {
         assert_eq!(process.look().unwrap(), Seen::Nothing);
         process.signal(Signal::KILL).unwrap();
         assert_eq!(next(&mut process), Seen::Due);
+    }
+
+    #[test]
+    fn what_a_process_has_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("id");
+        let mut process =
+            started(&format!("sleep 1000 & echo $! > {file}; wait", file = file.display()));
+        let begin = Instant::now();
+        let id = loop {
+            let id = std::fs::read_to_string(&file).unwrap_or_default();
+            if id.ends_with('\n') {
+                break id.trim().to_string();
+            }
+            assert!(begin.elapsed() < GENEROUS);
+        };
+        process.end(Signal::KILL).unwrap();
+        has_ended(&mut process);
+        // Nobody may have waited for it yet.
+        let runs = || {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+            status.is_ok_and(|status| !status.contains("State:\tZ"))
+        };
+        while runs() {
+            assert!(begin.elapsed() < GENEROUS);
+        }
     }
 
     #[test]

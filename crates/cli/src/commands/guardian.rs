@@ -12,20 +12,25 @@
 //! up; the starter looks at the clock once more and executes the command. Whichever of the three is
 //! stopped or killed at whatever moment, either the command is not started or there is somebody who
 //! knows its group and ends it.
+//!
+//! A guardian that is stopped guards nothing: `catraca lock` lets it go on at once. One that does not go on,
+//! because a debugger or a container keeps it, is ended, and is replaced if the command still runs.
 
 mod starter;
 
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use catraca_client::{Time, Validity, clock};
-use nix::sys::signal::{Signal, killpg};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
@@ -37,6 +42,8 @@ use crate::service::ends_with;
 const ACTED: u8 = 1;
 /// The clock is looked at so often: timers stand still while the machine sleeps.
 const LOOK: Duration = Duration::from_millis(250);
+/// A guardian that is told to end does so within this time, or is ended.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How often it is looked whether the group has ended.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -153,6 +160,8 @@ fn itself() -> io::Result<Command> {
 pub(crate) struct Guardian {
     process: Child,
     changes: Stream,
+    /// How it has ended, if it is known to have.
+    end: Option<End>,
 }
 
 /// How a guardian has ended.
@@ -187,7 +196,11 @@ impl Guardian {
         let changes = signal(SignalKind::child())?;
         // Signals from the terminal are not for it: it is a process group of its own.
         let process = itself()?.stdin(Stdio::piped()).stdout(gate).stderr(Stdio::null()).spawn()?;
-        Ok(Guardian { process, changes })
+        if let Some(pipe) = &process.stdin {
+            // Whoever reads it may never do so again.
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(Guardian { process, changes, end: None })
     }
 
     /// The command, or what becomes it, is this group.
@@ -200,35 +213,73 @@ impl Guardian {
         self.tell(&format!("lease {lost_at} {until}"));
     }
 
-    /// Waits until it has ended by itself. Nothing is lost if the future is dropped.
+    /// Waits until it has ended. Nothing is lost if the future is dropped.
     pub(crate) async fn ended(&mut self) -> End {
         loop {
-            if let Ok(Some(status)) = self.process.try_wait() {
-                return how(status);
+            if let Some(end) = self.look() {
+                return end;
             }
             self.changes.recv().await;
         }
     }
 
+    /// How it has ended, if it has. If somebody has stopped it, it goes on.
+    fn look(&mut self) -> Option<End> {
+        let id = Pid::from_raw(self.process.id() as i32);
+        let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+        while self.end.is_none() {
+            match waitpid(id, Some(flags)) {
+                Ok(WaitStatus::Stopped(..)) => {
+                    kill(id, Signal::SIGCONT).ok();
+                }
+                // Somebody else has taken its status: nothing is known but that it has ended.
+                Err(Errno::ECHILD) => self.end = Some(End::Killed),
+                status => {
+                    self.end = status.ok().and_then(how);
+                    break;
+                }
+            }
+        }
+        self.end
+    }
+
     /// The command has ended. Returns whether the guardian has ended it.
-    pub(crate) fn dismiss(mut self) -> bool {
+    pub(crate) async fn dismiss(mut self) -> bool {
         self.tell("done");
         drop(self.process.stdin.take());
-        self.process.wait().is_ok_and(|status| how(status) == End::Acted)
+        match tokio::time::timeout(FAREWELL, self.ended()).await {
+            Ok(end) => end == End::Acted,
+            Err(_) => {
+                self.kill();
+                false
+            }
+        }
     }
 
     fn tell(&mut self, line: &str) {
-        if let Some(pipe) = &mut self.process.stdin {
-            // If it was killed, its end tells.
-            writeln!(pipe, "{line}").ok();
+        let Some(pipe) = &mut self.process.stdin else { return };
+        // So short a line is written as a whole, or not at all. If it was killed, its end tells.
+        let written = pipe.write_all(format!("{line}\n").as_bytes());
+        if written.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            // It has not read for very long: another one has to take over.
+            self.kill();
+        }
+    }
+
+    fn kill(&mut self) {
+        // Once its end has been seen, its number may belong to somebody else.
+        if self.end.is_none() {
+            kill(Pid::from_raw(self.process.id() as i32), Signal::SIGKILL).ok();
         }
     }
 }
 
-fn how(status: ExitStatus) -> End {
-    match status.code() {
-        Some(code) if code == i32::from(ACTED) && status.signal().is_none() => End::Acted,
-        _ => End::Killed,
+/// How a process has ended, if it has.
+fn how(status: WaitStatus) -> Option<End> {
+    match status {
+        WaitStatus::Exited(_, code) if code == i32::from(ACTED) => Some(End::Acted),
+        WaitStatus::Exited(..) | WaitStatus::Signaled(..) => Some(End::Killed),
+        _ => None,
     }
 }
 
@@ -271,9 +322,15 @@ mod tests {
 
     #[test]
     fn a_guardian_that_has_acted_is_told_from_one_that_was_killed() {
-        assert_eq!(how(ExitStatus::from_raw(i32::from(ACTED) << 8)), End::Acted);
-        for raw in [9, 15, 0, 101 << 8] {
-            assert_eq!(how(ExitStatus::from_raw(raw)), End::Killed);
+        let id = Pid::from_raw(7);
+        assert_eq!(how(WaitStatus::Exited(id, i32::from(ACTED))), Some(End::Acted));
+        for code in [0, 101] {
+            assert_eq!(how(WaitStatus::Exited(id, code)), Some(End::Killed));
+        }
+        let killed = WaitStatus::Signaled(id, Signal::SIGKILL, false);
+        assert_eq!(how(killed), Some(End::Killed));
+        for status in [WaitStatus::StillAlive, WaitStatus::Continued(id)] {
+            assert_eq!(how(status), None);
         }
     }
 }

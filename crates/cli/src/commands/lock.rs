@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use catraca_client::{LockName, clock};
+use catraca_client::{Client, LockName, clock};
 use catraca_group::{MOST_NAMES, MOST_PERMITS};
 
 use self::ending::Ending;
@@ -33,8 +33,8 @@ use crate::value::seconds;
 /// hold them.
 ///
 /// Without a command it prints the fences, one for each name, and holds the locks until Ctrl-C,
-/// SIGTERM, or the end of its input, if that is a terminal or a pipe. Names that look like a command
-/// are refused then: put '--' before the command, or say --hold.
+/// SIGTERM, or the end of its input, if that is a terminal or a pipe. Several names could be a command
+/// then, and are refused: put '--' before the command, or say --hold.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// fences differ from each other, but have no order.
     #[arg(long, default_value = "1", value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PERMITS)))]
     permits: u32,
-    /// Hold the locks without a command, whatever their names look like.
+    /// Hold the locks without a command. One lock is held without a command anyway.
     #[arg(long, conflicts_with = "command")]
     hold: bool,
     /// Take the locks for their owner and leave: they stay held, whatever is restarted, until 'catraca
@@ -180,9 +180,8 @@ impl Arguments {
         };
         let is_lost = matches!(ending, Err(Failure::Own(LOST, _)));
         let limit = if is_lost { LAST_CHANCE } else { FAREWELL };
-        let closed = tokio::time::timeout(limit, client.close()).await;
+        let is_free = farewell(client, limit, &mut signals).await;
         if !is_lost {
-            let is_free = matches!(closed, Ok(Ok(())));
             let free = if is_free { "released" } else { "the node did not confirm the release" };
             self.tell(|| free.to_string());
         }
@@ -199,6 +198,20 @@ impl Arguments {
         // If standard error is closed there is nobody to tell.
         writeln!(io::stderr().lock(), "catraca: '{}': {what}", self.names.join(" ")).ok();
     }
+}
+
+/// Gives the node so long to free everything; not much longer, if another signal comes. Returns whether it
+/// has confirmed that.
+async fn farewell(client: Client, limit: Duration, signals: &mut Signals) -> bool {
+    let mut closing = std::pin::pin!(tokio::time::timeout(limit, client.close()));
+    let closed = tokio::select! {
+        closed = &mut closing => closed,
+        _ = signals.next() => {
+            let hurried = tokio::time::timeout(limit.min(LAST_CHANCE), closing).await;
+            hurried.unwrap_or_else(Err)
+        }
+    };
+    matches!(closed, Ok(Ok(())))
 }
 
 fn list(fences: &[u64]) -> String {

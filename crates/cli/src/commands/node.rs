@@ -6,6 +6,7 @@ mod operations;
 mod resp;
 mod security;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -132,7 +133,11 @@ impl Arguments {
             .enable_all()
             .build();
         let system = |error: io::Error| Failure::System(anyhow::Error::msg(reason(&error)));
-        runtime.map_err(system)?.block_on(serve(config))
+        let runtime = runtime.map_err(system)?;
+        let served = runtime.block_on(serve(config));
+        // A thread of its own may still look up a name, or wait for a disk: nobody waits for that any more.
+        runtime.shutdown_background();
+        served
     }
 
     /// What the flags and the file say together; flags win.
@@ -259,13 +264,19 @@ async fn describe(nodes: &Nodes) -> Result<Description, Failure> {
 
 /// Where programs of this user keep their data, by the XDG rules; a service has a place of its own.
 pub(super) fn usual_directory() -> Result<PathBuf, Failure> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-    if std::env::var_os("USER").is_some_and(|user| user == SERVICE_USER) {
-        return Ok(PathBuf::from("/var/lib/catraca"));
-    }
-    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
     let none = || Failure::input("this user has no home directory: say --data DIR");
-    Ok(data.ok_or_else(none)?.join("catraca"))
+    directory_of(|name| std::env::var_os(name)).ok_or_else(none)
+}
+
+/// The same for a user with these variables. The rules ignore paths that are not absolute.
+fn directory_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if variable("USER").is_some_and(|user| user == SERVICE_USER) {
+        return Some(PathBuf::from("/var/lib/catraca"));
+    }
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let data =
+        absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("catraca"))
 }
 
 /// What is wrong with a configuration, with the nearest name to a wrong one.
@@ -304,18 +315,24 @@ async fn serve(config: Config) -> Outcome {
     let mut signals = Signals::listen().map_err(system)?;
     let (name, group) = (config.name.clone(), config.group.clone());
     let (members, drain) = (config.members.len(), config.drain);
+    let is_among_two = members == 2 && matches!(config.registry, RegistryPlace::Directory(_));
     let reloads = security::reloads(&config.security) || config.audit.file.is_some();
     let security = config.security.clone();
     let mut manager = Manager::of_environment();
-    let node = Node::start(config).await.map_err(|error| match error {
-        StartError::Insecure(_)
-        | StartError::Tokens(_)
-        | StartError::Tls(_)
-        | StartError::Socket(_) => security::of_start(&error),
-        StartError::Config(error) => of_config(error),
-        StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
-        error => Failure::System(anyhow::Error::msg(error.to_string())),
-    })?;
+    let started = tokio::select! {
+        started = Node::start(config) => started,
+        signal = end_of(&mut signals, reloads) => {
+            // It is in no group yet: there is nobody to tell.
+            tracing::info!(signal = signal.as_str(), "stopped while it was starting");
+            return Ok(());
+        }
+    };
+    let node = started.map_err(of_start)?;
+    if is_among_two {
+        tracing::warn!(
+            "a group of two goes on only while the one that keeps the registry is there; three go on without any one"
+        );
+    }
     greet(&name, &group, members, &node, &security)?;
     loop {
         let signal = tokio::select! {
@@ -357,6 +374,30 @@ async fn serve(config: Config) -> Outcome {
                 _ => fast_stop.stop(),
             }
         }
+    }
+}
+
+/// Waits for a signal that ends a node which has not started yet.
+async fn end_of(signals: &mut Signals, reloads: bool) -> Signal {
+    loop {
+        match signals.next().await {
+            Signal::SIGUSR1 | Signal::SIGUSR2 => {}
+            Signal::SIGHUP if reloads => {}
+            signal => return signal,
+        }
+    }
+}
+
+/// Why a node did not start.
+fn of_start(error: StartError) -> Failure {
+    match error {
+        StartError::Insecure(_)
+        | StartError::Tokens(_)
+        | StartError::Tls(_)
+        | StartError::Socket(_) => security::of_start(&error),
+        StartError::Config(error) => of_config(error),
+        StartError::Registry(RegistryError::Url(error)) => Failure::input(error),
+        error => Failure::System(anyhow::Error::msg(error.to_string())),
     }
 }
 
@@ -422,6 +463,28 @@ pub(super) fn from_here(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_is_where_the_rules_of_xdg_say_and_that_of_the_service_in_its_own_place() {
+        let directory = |variables: &[(&str, &str)]| {
+            let found = directory_of(|name| {
+                let (_, value) = variables.iter().find(|(known, _)| *known == name)?;
+                Some(OsString::from(value))
+            });
+            found.map(|path| path.display().to_string()).unwrap_or_default()
+        };
+        let (home, data) = (("HOME", "/home/ana"), ("XDG_DATA_HOME", "/data"));
+        assert_eq!(directory(&[home]), "/home/ana/.local/share/catraca");
+        assert_eq!(directory(&[home, data]), "/data/catraca");
+        assert_eq!(directory(&[data]), "/data/catraca");
+        for no_path in ["", "data", "./data"] {
+            let relative = ("XDG_DATA_HOME", no_path);
+            assert_eq!(directory(&[home, relative]), "/home/ana/.local/share/catraca");
+            assert_eq!(directory(&[relative]), "");
+        }
+        assert_eq!(directory(&[("USER", "ana")]), "");
+        assert_eq!(directory(&[("USER", "catraca"), home, data]), "/var/lib/catraca");
+    }
 
     #[test]
     fn whoever_listens_everywhere_is_called_at_the_loopback_address() {

@@ -147,6 +147,9 @@ fn print(out: &mut Stdout, status: &Status) -> Outcome {
     writeln!(out)?;
     if let Some(registry) = &status.registry {
         writeln!(out, "{}", registry_words(registry))?;
+        if let Some(notice) = notice_of_two(status.members.len(), &registry.voters) {
+            writeln!(out, "{notice}")?;
+        }
     }
     if let Some(millis) = status.valid {
         writeln!(out, "Without it locks are granted here for another {}.", lasting(millis))?;
@@ -201,6 +204,16 @@ fn registry_words(registry: &RegistryStatus) -> String {
     match trouble {
         Some(why) => format!("{words}. In trouble: {why}."),
         None => words + ".",
+    }
+}
+
+/// What nobody expects of a group of two that keeps its registry among its members.
+fn notice_of_two(members: usize, voters: &[String]) -> Option<String> {
+    match (members, voters) {
+        (2, [voter]) => Some(format!(
+            "A group of two does not go on without {voter}. Three members go on without any one of them."
+        )),
+        _ => None,
     }
 }
 
@@ -290,4 +303,19 @@ fn status_json(status: &Status) -> serde_json::Value {
         "members": members.collect::<Vec<_>>(), "detector": detector, "namespaces": namespaces.collect::<Vec<_>>(),
         "counters": counters,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_of_two_with_one_voter_is_told_what_it_cannot_do_without() {
+        let voters = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let notice = notice_of_two(2, &voters(&["a"])).unwrap();
+        assert!(notice.contains("does not go on without a."), "{notice}");
+        for (members, names) in [(1, &["a"][..]), (3, &["a", "b", "c"]), (2, &[]), (3, &["a"])] {
+            assert_eq!(notice_of_two(members, &voters(names)), None, "{members} {names:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A lock with its queue and its seats, step by step.
 
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -183,6 +184,39 @@ fn in_a_turn_everybody_is_served_as_often_and_in_turns_of_all_members_equally_of
     assert_eq!(turn_of(5, turns), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1], "the bound");
     assert_eq!(turn_of(3, Turns { handovers: 0, ..turns }), [0]);
     assert_eq!(turn_of(3, Turns { handovers: 63, rounds: 64 }).len(), 64, "a fence counts so far");
+}
+
+/// Everybody asks again when the next one is about to leave, or when the one after that is. Who is served in
+/// a turn that may have three rounds.
+fn turn_of_slow(clients: u64, is_slower: bool) -> Vec<Ticket> {
+    let rules = Rules { turns: Turns { handovers: 23, rounds: 3 }, ..RULES };
+    let mut lock = lock(1);
+    join(&mut lock, 0..clients);
+    lock.next_request(rules);
+    lock.admit(0, Fence(7), rules, &mut None, now);
+    let (mut served, mut away, mut ticket) = (vec![0], VecDeque::new(), 0);
+    loop {
+        away.push_back(ticket);
+        while away.len() > 1 + usize::from(is_slower) {
+            let back = away.pop_front().unwrap();
+            join(&mut lock, [back + clients]);
+        }
+        let Left::HandedOver(grant) = lock.leave(ticket, rules, now) else { break };
+        ticket = grant.ticket;
+        served.push(ticket % clients);
+    }
+    served
+}
+
+#[test]
+fn where_clients_take_a_while_to_come_back_turns_of_three_are_no_longer_than_their_share() {
+    // The one before is back when somebody leaves: all rounds are served.
+    assert_eq!(turn_of_slow(2, false), [0, 1, 0, 1, 0, 1]);
+    assert_eq!(turn_of_slow(3, false), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    // It is not: of two nobody is there, and of three only one.
+    for clients in 1..=5 {
+        assert_eq!(turn_of_slow(clients, true), Vec::from_iter(0..clients), "once each");
+    }
 }
 
 #[test]

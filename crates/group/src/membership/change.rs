@@ -14,7 +14,9 @@ use alloc::vec::Vec;
 
 use super::decode;
 use super::possible::MOST_HELD;
-use super::{Directive, MOST_HISTORY, Membership, Past, Purpose, Run, ViewMessage, ViewRecord};
+use super::{
+    Cause, Directive, MOST_HISTORY, Membership, Past, Purpose, Run, ViewMessage, ViewRecord,
+};
 use crate::durable::{Adopted, DurableHold, HoldId, adopt};
 use crate::registry::{Answer, LARGEST_PAGE, Txn};
 use crate::shard::{Held, HeldLock};
@@ -26,8 +28,10 @@ use crate::view::{Epoch, MOST_MEMBERS};
 const ADOPTED: usize = 8;
 /// So many bytes of locks, or of copies of timed holds, go into one message, but at least one of them.
 const PART: usize = 256 << 10;
-/// So many messages about views that are not known here are kept.
-const MOST_EARLY: usize = 64 * MOST_MEMBERS;
+const COPIES: usize = 256 << 10;
+/// So many messages about views that are not known here are kept. If one was too much, the view is of no use
+/// here, and another one is asked for.
+pub(super) const MOST_EARLY: usize = 64 * MOST_MEMBERS;
 
 /// A view that is about to begin.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -180,6 +184,10 @@ impl Membership {
                 self.take_message(&from, message, now, out);
             }
         }
+        if self.has_lost(epoch) {
+            // What was said of this view is not all here: it has to begin anew.
+            self.wish = Some(Cause::Recovered(self.run().name));
+        }
         self.begin_reading();
         self.decide(now, out);
     }
@@ -197,9 +205,16 @@ impl Membership {
     /// Keeps a message about a view that is not known here.
     pub(super) fn keep_early(&mut self, from: &Run, message: ViewMessage) {
         let entries: usize = self.early.iter().map(|(_, early)| early.entries()).sum();
-        if self.early.len() < MOST_EARLY && entries + message.entries() <= MOST_HELD {
-            self.early.push((from.clone(), message));
+        let is_room = self.early.len() < MOST_EARLY && entries + message.entries() <= MOST_HELD;
+        match is_room {
+            true => self.early.push((from.clone(), message)),
+            false => self.lost_early = self.lost_early.max(Some(message.epoch())),
         }
+    }
+
+    /// Whether a message about this view may have come too early, and was one too much.
+    pub(super) fn has_lost(&self, epoch: Epoch) -> bool {
+        self.lost_early >= Some(epoch)
     }
 
     /// Takes a message about a view that is known here.
@@ -210,6 +225,10 @@ impl Membership {
         now: Time,
         out: &mut Vec<Directive>,
     ) {
+        if self.has_lost(message.epoch()) {
+            // Without what was lost, what comes after it says less than it means.
+            return;
+        }
         let Some(record) = self.present() else { return };
         let makes_table = self.makes_table(&record);
         let is_possible = message.is_possible(&from.name, &self.settings.view(&record, 0));

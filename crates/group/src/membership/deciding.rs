@@ -500,7 +500,8 @@ impl Membership {
     /// Asks for another view with the same members: somebody wants one, or the present one is of no use
     /// here any more.
     fn renewal(&mut self, born: Revision, now: Time) -> Option<Txn> {
-        if now >= self.valid_until || self.change.is_some() {
+        let is_under_way = self.change.is_some() && !self.has_lost(self.begun);
+        if now >= self.valid_until || is_under_way {
             return None;
         }
         let recovered = || Cause::Recovered(self.settings.member.name.clone());

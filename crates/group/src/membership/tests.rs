@@ -585,3 +585,55 @@ fn a_beat_counts_from_when_it_was_received_and_not_from_when_it_was_asked_for() 
     let early = excluded_after(Group::broken(2, "heard-when-asked"));
     assert!(early < Lease::USUAL.validity(), "{early:?}");
 }
+
+/// What a member reports of a view before the one who makes its table knows of that view is kept, up to a bound.
+/// A table that lacks what was beyond it would let others in beside those who are inside.
+#[test]
+fn a_view_of_which_something_was_said_too_early_and_lost_is_begun_anew() {
+    let mut group = Group::of(2);
+    group.hold(1, "x");
+    let (first, other) = (group.sites[0].membership.run(), group.sites[1].membership.run());
+    // The first does not hear of the view that begins.
+    group.deaf.push(0);
+    for _ in 0..change::MOST_EARLY {
+        let message = ViewMessage::Begin { epoch: Epoch(3) };
+        group.input(0, |membership, now, out| membership.hear(&other, message, now, out));
+    }
+    group.start("c");
+    group.pass(MILLISECOND);
+    assert_eq!(group.sites[1].membership.record().unwrap().members.len(), 3);
+    assert!(!group.is_active(1), "its report was lost");
+    group.deaf.clear();
+    group.pass(Duration::from_secs(2));
+    let held: Held = group.sites[1].held.iter().cloned().collect();
+    for member in 0..3 {
+        assert!(group.is_active(member), "{member}");
+        assert_eq!((group.epoch(member), group.table(member)), (4, held.clone()));
+    }
+    assert_eq!(group.sites[0].membership.run(), first, "nobody had to leave for that");
+}
+
+/// The last part alone is not what was said.
+#[test]
+fn a_report_whose_beginning_was_lost_is_none() {
+    let mut group = Group::of(2);
+    group.hold(1, "x");
+    let other = group.sites[1].membership.run();
+    group.deaf.push(0);
+    for _ in 0..change::MOST_EARLY {
+        let message = ViewMessage::Begin { epoch: Epoch(3) };
+        group.input(0, |membership, now, out| membership.hear(&other, message, now, out));
+    }
+    group.start("c");
+    group.deaf.clear();
+    let last = ViewMessage::Report { epoch: Epoch(3), part: Vec::new(), is_last: true };
+    for _ in 0..100 {
+        let message = last.clone();
+        group.input(0, |membership, now, out| membership.hear(&other, message, now, out));
+        group.pass(20 * MILLISECOND);
+    }
+    let held: Held = group.sites[1].held.iter().cloned().collect();
+    for member in 0..3 {
+        assert_eq!((group.epoch(member), group.table(member)), (4, held.clone()));
+    }
+}

@@ -216,11 +216,6 @@ impl Service {
         Some(self.view.members[missing].name.clone())
     }
 
-    /// Which run of another member has been connected, if any.
-    pub fn incarnation_of(&self, member: usize) -> Option<u64> {
-        self.peers[member].incarnation
-    }
-
     /// Why nothing is granted, if the group has not begun.
     pub(super) fn not_ready(&self) -> Option<Refusal> {
         if self.phase != Phase::Gathering {

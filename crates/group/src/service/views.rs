@@ -24,7 +24,8 @@ use crate::shard::{Held, HeldLock};
 use crate::time::Time;
 use crate::view::{Epoch, View};
 
-/// Messages of a view that has not begun here are kept up to so many bytes.
+/// Messages of views that have not begun here are kept up to so many bytes. If one was too much, its view is of no
+/// use here, and another one is asked for.
 const MOST_KEPT: usize = 16 << 20;
 /// A member that leaves looks so often whether somebody is still inside.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,8 +37,8 @@ pub(super) struct Views {
     /// Messages of views that have not begun here, as bytes.
     kept: Vec<(Run, Epoch, Vec<u8>)>,
     kept_bytes: usize,
-    /// Whether one of them was too much, and the view has to begin anew.
-    has_overflowed: bool,
+    /// The last view of which one was too much.
+    overflowed: Option<Epoch>,
     departure: Option<Departure>,
     pub(super) durable: Durables,
     pub(super) forgetting: Forgetting,
@@ -66,7 +67,7 @@ impl Service {
             membership: Membership::new(settings, incarnation),
             kept: Vec::new(),
             kept_bytes: 0,
-            has_overflowed: false,
+            overflowed: None,
             departure: None,
             durable: Durables::default(),
             forgetting: Forgetting::default(),
@@ -223,6 +224,11 @@ impl Service {
         if epoch < self.view.epoch || !(is_active || is_news) {
             return None;
         }
+        if self.has_lost(epoch) {
+            // Something of its sender may be lost, and links lose nothing: no algorithm may see that. It takes
+            // the others for slow until the next view.
+            return None;
+        }
         let place = self.place_of(run)?;
         match message {
             PeerMessage::Step(_) => Some(place),
@@ -237,22 +243,29 @@ impl Service {
     fn keep(&mut self, run: &Run, epoch: Epoch, message: &PeerMessage<'_>) {
         let Some(views) = &mut self.views else { return };
         let Ok(bytes) = postcard::to_allocvec(message) else { return };
-        if views.kept_bytes + bytes.len() > MOST_KEPT {
-            views.has_overflowed = true;
+        if views.overflowed >= Some(epoch) || views.kept_bytes + bytes.len() > MOST_KEPT {
+            views.overflowed = views.overflowed.max(Some(epoch));
             return;
         }
         views.kept_bytes += bytes.len();
         views.kept.push((run.clone(), epoch, bytes));
     }
 
+    /// Whether a message of this view may have come too early, and was one too much.
+    fn has_lost(&self, epoch: Epoch) -> bool {
+        self.views.as_ref().is_some_and(|views| views.overflowed >= Some(epoch))
+    }
+
     /// The messages of the view that has just begun, in the order in which they came. The driver
     /// delivers them as if they came now.
     pub fn take_kept(&mut self) -> Vec<(Run, Vec<u8>)> {
         let epoch = self.view.epoch;
+        let has_lost = self.has_lost(epoch);
         let Some(views) = &mut self.views else { return Vec::new() };
         let (mut due, mut later) = (Vec::new(), Vec::new());
         for (run, of, bytes) in core::mem::take(&mut views.kept) {
             match of {
+                of if of == epoch && has_lost => {}
                 of if of == epoch => due.push((run, bytes)),
                 of if of > epoch => later.push((run, of, bytes)),
                 _ => {}
@@ -356,9 +369,7 @@ impl Service {
             }
         }
         self.absorb(host, out);
-        let overflowed =
-            self.views.as_mut().is_some_and(|views| core::mem::take(&mut views.has_overflowed));
-        if overflowed {
+        if self.has_lost(view.epoch) {
             // What was said in this view is not all here.
             let cause = Cause::Recovered(view.own().name.clone());
             self.renew_view(cause, host, out);
@@ -604,3 +615,6 @@ impl Service {
         self.with_membership(host, out, |membership, now, more| membership.leave(how, now, more));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,11 +107,6 @@ impl Report {
         self.per_entry(self.bytes)
     }
 
-    /// Contacts used per entry.
-    pub fn contacts_per_entry(&self) -> Option<f64> {
-        self.per_entry(self.contacts_used)
-    }
-
     fn per_entry(&self, total: u64) -> Option<f64> {
         let entries = self.served.len();
         (entries > 0).then(|| total as f64 / entries as f64)

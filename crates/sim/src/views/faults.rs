@@ -41,6 +41,10 @@ impl Simulation<'_> {
             self.plan_one_by_one();
             return self.plan(end, Event::Heal);
         }
+        if self.setup.splits {
+            self.plan_splits();
+            return self.plan(end, Event::Heal);
+        }
         let members = self.sites.len() as u64;
         let count = 3 + self.random.below(4 * members);
         for _ in 0..count {
@@ -105,6 +109,30 @@ impl Simulation<'_> {
             self.plan(at, Event::Fault(begins));
             self.plan(until, Event::Fault(ends));
             at = until + Time(3 * lease);
+        }
+    }
+
+    /// The group falls into two parts, again and again. One of them reaches the registry, or none.
+    fn plan_splits(&mut self) {
+        let lease = self.setup.lease.ttl.as_micros() as u64;
+        let members = self.sites.len();
+        let mut at = Time(lease + self.random.below(2 * lease));
+        while at < self.setup.faulty {
+            let parts: Vec<u64> = (0..members).map(|_| self.random.below(2)).collect();
+            let (reaches, longest) = (self.random.below(3), [lease, 3 * lease]);
+            let longest = longest[self.random.below(2) as usize];
+            let until = at + Time(lease / 2 + self.random.below(longest));
+            for (time, is_cut) in [(at, true), (until, false)] {
+                for site in 0..members {
+                    for other in (0..members).filter(|&other| parts[other] != parts[site]) {
+                        self.plan(time, Event::Fault(Fault::Cut(site, other, is_cut)));
+                    }
+                    if parts[site] != reaches {
+                        self.plan(time, Event::Fault(Fault::Deaf(site, is_cut)));
+                    }
+                }
+            }
+            at = until + Time(lease / 2 + self.random.below(2 * lease));
         }
     }
 

@@ -48,6 +48,8 @@ pub struct Setup {
     pub timed: usize,
     /// Whether one thing goes wrong after the other, and not several at a time.
     pub one_by_one: bool,
+    /// Whether the group falls into two parts again and again, and nothing else goes wrong.
+    pub splits: bool,
     /// What the numbers of grants begin after in every view, to see what happens when they are used up.
     pub first_number: u64,
     /// How many may be inside each.
@@ -88,6 +90,7 @@ impl Setup {
             durable: 0,
             timed: 0,
             one_by_one: false,
+            splits: false,
             first_number: 0,
             permits: 1,
             claim: 1,

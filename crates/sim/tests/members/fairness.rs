@@ -34,6 +34,26 @@ fn clients_spread_unevenly_over_three_members_get_the_same_share() {
     }
 }
 
+/// As over sockets: whoever leaves comes back about when the next one leaves.
+#[test]
+fn clients_that_take_a_while_to_come_back_get_the_same_share() {
+    for algorithm in ["naimi-trehel", "suzuki-kasami", "bertier"] {
+        for clients in [7, 8, 64] {
+            for think in ["exp:0.3", "exp:0.5", "uniform:0.2..0.8", "exp:1"] {
+                for seed in 1..=3 {
+                    let think = think.parse().unwrap();
+                    let setup = Setup { think, ..contended(algorithm, clients, seed) };
+                    let report = correct(&setup);
+                    let fairness = report.client_fairness.unwrap();
+                    println!("{algorithm} {clients} {think:?} {seed}: {fairness}");
+                    assert!(fairness >= 0.9, "{fairness} {setup:?}");
+                    assert!(report.handovers > 0, "members hand over");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn without_handovers_members_take_turns_and_clients_of_larger_ones_get_less() {
     let turns = Turns { handovers: 0, ..Turns::USUAL };

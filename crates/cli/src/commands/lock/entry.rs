@@ -8,7 +8,7 @@ use catraca_client::{
 use nix::unistd::{User, getuid};
 
 use super::ending::Ending;
-use super::{Arguments, FAREWELL, LAST_CHANCE, TIMED_OUT};
+use super::{Arguments, FAREWELL, LAST_CHANCE, TIMED_OUT, farewell};
 use crate::failure::Failure;
 use crate::signals::Signals;
 
@@ -35,7 +35,7 @@ impl Arguments {
             Ok(guard) => Ok((client, guard)),
             Err(stop) => {
                 // Nothing is left behind at the node.
-                let _ = tokio::time::timeout(FAREWELL, client.close()).await;
+                farewell(client, FAREWELL, signals).await;
                 Err(self.stopped(stop))
             }
         }

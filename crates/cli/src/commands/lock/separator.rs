@@ -1,4 +1,4 @@
-//! Whether '--' is missing: names of locks that look like a command.
+//! Whether '--' is missing: several names of locks, of which some may be meant as a command.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,15 +8,18 @@ use std::path::Path;
 /// Characters that shells know and names of locks usually do not have.
 const SHELL: &[char] = &['$', '&', '|', ';', '<', '>', '(', ')', '`', '\'', '"', '*', '?', '~'];
 
-/// If `names`, without a command after them, look like a lock and a command: what to write instead.
-/// `path` is where programs are.
+/// If there are several `names` and no command after them: what to write instead. `path` is where programs are.
 pub(crate) fn missing(names: &[String], path: Option<&OsStr>) -> Option<String> {
-    let place = (1..names.len()).find(|&place| is_command(&names[place], path))?;
-    let (locks, command) = names.split_at(place);
+    let found = (1..names.len()).find(|&place| is_command(&names[place], path));
+    let (locks, command) = names.split_at_checked(found.unwrap_or(1))?;
+    let first = command.first()?;
+    let what = match found {
+        Some(_) => format!("'{first}' looks like a command"),
+        None => format!("no command stands after '--', and '{first}' may be meant as one"),
+    };
     Some(format!(
-        "'{}' looks like a command; to run it under the lock, put '--' before it: \
-         catraca lock {} -- {}; to hold locks of these names, add --hold",
-        command[0],
+        "{what}; to run it under the lock, put '--' before it: catraca lock {} -- {}; \
+         to hold locks of these names, add --hold",
         locks.join(" "),
         command.join(" ")
     ))
@@ -60,11 +63,21 @@ mod tests {
     }
 
     #[test]
-    fn names_are_not_taken_for_commands() {
-        for line in ["x", "sleep", "sleep 1", "x y-z", "db/orders db/stock", "a.b a:c a@d a=e a+f"]
-        {
+    fn one_name_is_no_command() {
+        for line in ["x", "sleep", "./run"] {
             assert_eq!(check(line), None, "{line}");
         }
-        assert_eq!(missing(&["x".to_string(), "sleep".to_string()], None), None);
+    }
+
+    #[test]
+    fn several_names_may_be_a_command_that_is_not_there() {
+        for line in ["sleep 1", "x y-z", "x deploy.sh now", "db/orders db/stock"] {
+            let told = check(line).unwrap();
+            let (lock, command) = line.split_once(' ').unwrap();
+            assert!(told.contains(&format!("catraca lock {lock} -- {command};")), "{told}");
+            assert!(told.contains("no command stands after '--'"), "{told}");
+        }
+        let words = ["x".to_string(), "sleep".to_string()];
+        assert!(missing(&words, None).unwrap().contains("'sleep' may be meant as one"));
     }
 }

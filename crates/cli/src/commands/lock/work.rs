@@ -55,7 +55,7 @@ impl Arguments {
         let child = match Child::start(gate, &self.command, &environment) {
             Ok(child) => child,
             Err(error) => {
-                guardian.dismiss();
+                guardian.dismiss().await;
                 let why = format!("cannot start the command: {}", reason(&error));
                 return Err(Failure::Own(126, Some(why)));
             }
@@ -148,7 +148,7 @@ impl Work<'_> {
             self.child.signal(Signal::SIGKILL);
         }
         // If we were stopped ourselves, the guardian has seen to it.
-        if self.guardian.dismiss() || is_late {
+        if self.guardian.dismiss().await || is_late {
             let lost = self.lock.lost(self.guard, "the command was ended").await;
             return Err(self.why.take().unwrap_or(lost));
         }

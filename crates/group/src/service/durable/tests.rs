@@ -177,6 +177,12 @@ impl Group {
         self.input(site, Input::Begin);
     }
 
+    /// One more member joins.
+    pub(in crate::service) fn add(&mut self) {
+        self.sites.push(Site::default());
+        self.start(self.sites.len() - 1);
+    }
+
     pub(in crate::service) fn crash(&mut self, site: usize) {
         self.sites[site] = Site::default();
         self.connect();
