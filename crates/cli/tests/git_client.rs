@@ -301,6 +301,38 @@ fn several_files_are_taken_all_or_none_and_waited_for() {
 }
 
 #[test]
+fn whoever_is_stopped_while_copies_are_compared_has_locked_nothing() {
+    let studio = Studio::open();
+    let bare = studio.bare("game");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    // A remote that does not answer as long as a file is there.
+    let [slow, asked, hangs] = ["slow", "asked", "hangs"].map(|name| studio.folder.path(name));
+    let script = format!(
+        "#!/bin/sh\necho >'{}'\nwhile [ -e '{}' ]; do sleep 0.05; done\nexec git upload-pack \"$@\"\n",
+        asked.display(),
+        hangs.display()
+    );
+    std::fs::write(&slow, script).unwrap();
+    std::fs::set_permissions(&slow, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&hangs, "").unwrap();
+    ana.git(&["config", "remote.origin.uploadpack", slow.to_str().unwrap()]).quietly(0);
+    let all = ["lock", "--all-or-none", "a.psd", "b.psd"];
+    for words in [&["lock", "a.psd", "b.psd"][..], &all] {
+        let locking = Process::start(ana.command(words));
+        wait_until("the remote is asked", || asked.exists());
+        ana.catraca(&["whohas", "b.psd"]).quietly(0).says("ana");
+        locking.signal("INT");
+        let stopped = locking.ends();
+        assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(130), ""), "{}", stopped.stderr);
+        ana.catraca(&["locks"]).quietly(0).says("No file is locked.");
+        assert!(!ana.is_writable("a.psd"));
+        std::fs::remove_file(&asked).unwrap();
+    }
+    std::fs::remove_file(&hangs).unwrap();
+    ana.catraca(&all).quietly(0).says("locked b.psd");
+}
+
+#[test]
 fn a_lock_is_stolen_in_one_step() {
     let studio = Studio::open();
     let bare = studio.bare("game");
@@ -315,6 +347,13 @@ fn a_lock_is_stolen_in_one_step() {
     assert!(bo.is_writable("a.psd"));
     ana.catraca(&["whohas", "a.psd"]).quietly(0).says("(ana is away)");
     ana.catraca(&["unlock", "a.psd"]).failed(1, &["bo"]);
+    // Whoever has an older copy has the lock, and is told to pull.
+    bo.change("a.psd", "2");
+    bo.push(&["origin", "main"]).succeeded();
+    ana.catraca(&["steal", "a.psd"])
+        .failed(0, &["your copy of 'a.psd' is older", "pull before you change it"])
+        .says("'a.psd' is yours now; before, bo");
+    bo.catraca(&["steal", "a.psd"]).quietly(0);
     let eve = studio.clone(&studio.user("eve"), &bare);
     eve.catraca(&["steal", "a.psd"]).failed(1, &["'a.psd'", "lock"]);
     eve.catraca(&["lock", "b.psd"]).failed(1, &["lock"]);
@@ -490,6 +529,7 @@ fn the_report_tells_what_people_waited_for() {
         "{report}"
     );
     assert!(measured["people_mean_ms"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(measured["at_once_share"], 0.5, "ana found it free: {report}");
     let people = measured["people_share"].as_f64().unwrap();
     assert!(people > 0.0 && people <= 1.0, "{report}");
     let other = studio.folder.run(&[

@@ -402,6 +402,82 @@ fn a_change_that_is_written_in_other_letters_keeps_a_lock_where_letters_do_not_c
 }
 
 #[test]
+fn a_lock_that_is_written_in_other_letters_is_of_the_same_file_for_hooks_and_copies() {
+    let studio = Studio::open();
+    let bare = studio.bare("folded");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    // The commits have e with an accent, the lock has é.
+    let (written, locked) = ("Cafe\u{301}.psd", "caf\u{e9}.psd");
+    ana.change(written, "1");
+    ana.push(&["origin", "HEAD:main"]).succeeded();
+    let bo = studio.clone(&studio.user("bo"), &bare);
+    bo.push(&["origin", "main:refs/heads/topic"]).succeeded();
+    ana.catraca(&["lock", locked]).succeeded();
+    ana.git(&["checkout", "--quiet", "-b", "helmet"]).succeeded();
+    ana.change(written, "2");
+    ana.push(&["origin", "helmet"]).succeeded();
+    // What the owner did may be taken over, and not be taken back.
+    bo.git(&["fetch", "--quiet"]).succeeded();
+    bo.push(&["origin", "refs/remotes/origin/helmet:refs/heads/topic"]).succeeded();
+    bo.push(&["--force", "origin", "main:refs/heads/topic"])
+        .failed(1, &[REFUSED, "the push takes a change of it back"]);
+    ana.catraca(&["unlock", locked]).succeeded();
+    ana.push(&["origin", "helmet:main"]).succeeded();
+    bo.catraca(&["lock", locked]).failed(3, &["your copy of 'caf\u{e9}.psd' is older"]);
+    ana.catraca(&["lock", written]).succeeded();
+    // Nobody waits for what is theirs.
+    ana.catraca(&["lock", locked, "code.c", "--wait", "1h"])
+        .succeeded()
+        .says("is yours already")
+        .says("locked code.c");
+}
+
+#[test]
+fn a_push_of_more_files_than_are_asked_for_at_once_is_looked_at_as_a_whole() {
+    let studio = Studio::open();
+    let (ana, bo) = two(&studio, "game");
+    // Nothing is changed, and nothing is new: there is nothing to be refused.
+    bo.git(&["commit", "--quiet", "--allow-empty", "--message", "nothing"]).succeeded();
+    bo.push(&["origin", "HEAD:main"]).succeeded();
+    bo.push(&["origin", "HEAD:main"]).succeeded();
+    ana.catraca(&["lock", "--even-if-stale", "many/500/50000.bin"]).succeeded();
+    let mut made = String::from("blob\nmark :1\ndata 1\nx\n");
+    made += "commit refs/heads/many\ncommitter bo <bo@example.org> now\ndata 4\nmany\n";
+    made += "from refs/heads/main\n";
+    // A name that is no text cannot be locked, and hinders nobody.
+    made += "M 100644 :1 \"odd\\377.bin\"\n";
+    for number in 0..=50_000 {
+        made += &format!("M 100644 :1 many/{:03}/{number:05}.bin\n", number / 100);
+    }
+    std::fs::write(bo.place.join(".git/made"), made).unwrap();
+    let import = "git fast-import --quiet --date-format=now < .git/made";
+    Ran::from(bo.user.command("sh", &bo.place).args(["-c", import]).output().unwrap()).succeeded();
+    let refused = bo.push(&["origin", "many"]).failed(1, &[REFUSED, "'many/500/50000.bin': ana"]);
+    assert_eq!(refused.stderr.matches(": ana, for").count(), 1, "{}", refused.stderr);
+    ana.catraca(&["unlock", "many/500/50000.bin"]).succeeded();
+    bo.push(&["origin", "many"]).succeeded();
+}
+
+#[test]
+fn a_push_with_more_locks_in_its_way_than_can_be_judged_is_refused_and_names_some() {
+    let studio = Studio::open();
+    let (ana, bo) = two(&studio, "game");
+    let files: Vec<String> = (0..65).map(|number| format!("set/{number:02}.bin")).collect();
+    let lock = ["lock", "--all-or-none", "--even-if-stale"];
+    let words: Vec<&str> = lock.into_iter().chain(files.iter().map(String::as_str)).collect();
+    ana.catraca(&words).succeeded();
+    for file in &files {
+        ana.write(file, "1");
+    }
+    ana.commit("a set");
+    ana.push(&["origin", "HEAD:main"]).succeeded();
+    bo.push(&["--force", "origin", "HEAD:main"]).failed(
+        1,
+        &[REFUSED, "'set/00.bin': ana", "there is too much in this push", "and 45 more"],
+    );
+}
+
+#[test]
 fn four_thousand_tags_are_pushed_with_all_hooks() {
     let studio = Studio::open();
     let (_, bo) = two(&studio, "game");

@@ -3,7 +3,10 @@
 
 mod support;
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use support::git::{Clone, Studio, User};
@@ -202,15 +205,128 @@ fn the_doctor_knows_when_git_lfs_is_not_there_and_when_the_url_is_wrong() {
         ana.git(&["config", "lfs.url", url]).quietly(0);
         ana.catraca(&["doctor"]).failed(3, &[])
     };
-    wrong(&format!("http://{}/nothing", studio.address)).says("there are no locks at");
+    wrong(&format!("http://{}/nothing", studio.address))
+        .says("there are no locks at")
+        .says("correct the URL: catraca git init --url");
     wrong("http://127.0.0.1:1/git/art/game")
         .says("nobody listens there")
         .says("start the node with --http ADDR, or correct the URL");
-    wrong(&format!("http://{}/git/art", studio.address)).says("there is nothing here");
+    wrong(&format!("http://{}/git/art", studio.address))
+        .says("there is nothing here")
+        .says("correct the URL");
     wrong(&format!("http://ana@{}/git/art/game", studio.address)).says("leave 'NAME@' out of it");
     wrong("elsewhere").says("'elsewhere' is no URL");
     ana.git(&["config", "--unset", "lfs.url"]).quietly(0);
     ana.catraca(&["doctor"]).quietly(0);
+}
+
+/// Passes on all that comes to `at`, as a proxy before a node does. Tells how many connections it has had.
+fn proxy(at: &str, node: &str) -> Arc<AtomicUsize> {
+    let (listener, node) = (TcpListener::bind(at).unwrap(), node.to_string());
+    let passed = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&passed);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) = (client.unwrap(), TcpStream::connect(&node).unwrap());
+            counted.fetch_add(1, Ordering::Relaxed);
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            // A connection that is cut off is no fault of the proxy.
+            std::thread::spawn(move || {
+                std::io::copy(&mut from, &mut to).ok();
+                to.shutdown(std::net::Shutdown::Write).ok();
+            });
+            std::thread::spawn(move || {
+                std::io::copy(&mut server, &mut client).ok();
+                client.shutdown(std::net::Shutdown::Write).ok();
+            });
+        }
+    });
+    passed
+}
+
+#[test]
+fn all_of_it_works_over_tls_with_tokens_and_objects_are_where_the_configuration_says() {
+    let before = addresses(1).remove(0);
+    let studio = Studio::open_over_tls(&before, &["--lfs-objects", "objects"]);
+    let passed = proxy(&before, &studio.address);
+    let bare = studio.bare("game");
+    let user = |name: &str| {
+        let user = studio.user(name);
+        let file = user.home.join("credentials");
+        let here = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(file, here.clone() + &here.replace(&studio.address, &before)).unwrap();
+        user
+    };
+    let ana = cloned(&studio, &user("ana"), bare.to_str().unwrap());
+    ana.catraca(&["init", "--url", &studio.url("game")]).quietly(0);
+    ana.write(".gitattributes", KEPT);
+    ana.change("a.psd", "an object");
+    // Locks are asked for at the address that the repository says, objects at the one that the node says.
+    ana.git(&["push", "--quiet", "origin", "HEAD:main"]).succeeded();
+    assert!(passed.load(Ordering::Relaxed) > 0, "nothing went through the proxy");
+    let bo = cloned(&studio, &user("bo"), bare.to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(bo.place.join("a.psd")).unwrap(), "an object");
+    ana.git(&["lfs", "lock", "a.psd"]).succeeded();
+    assert_eq!(bo.git(&["lfs", "lock", "a.psd"]).code, Some(2));
+    bo.catraca(&["whohas", "a.psd"]).quietly(0).says("ana");
+    bo.catraca(&["lock", "a.psd"]).failed(1, &["'a.psd' is locked: ana"]);
+    bo.change("a.psd", "of bo");
+    bo.push(&["origin", "HEAD:main"]).failed(1, &["'a.psd': ana", "you push as 'bo'"]);
+    bo.catraca(&["init"]).quietly(0);
+    bo.catraca(&["doctor"]).quietly(0).says("the server calls you 'bo'");
+    // Whoever does not trust the node, and whoever has no token, is told what to do.
+    studio.folder.run(&["cert", "ca", "--out", "other"]).quietly(0);
+    let other = studio.folder.path("other/ca.pem");
+    let distrusts: Ran =
+        bo.command(&["doctor"]).env("GIT_SSL_CAINFO", other).output().unwrap().into();
+    distrusts.failed(3, &[]).says("an authority that is not trusted here").says("http.sslCAInfo");
+    std::fs::remove_file(bo.user.home.join("credentials")).unwrap();
+    bo.catraca(&["doctor"]).failed(3, &[]).says("give your token as the password");
+    let wrong = studio.token("ana").replace("cat_", "cat_0");
+    let wrong = |words: &[&str]| -> Ran {
+        let url = studio.url("game");
+        let words = [words, &["--url", &url]].concat();
+        ana.command(&words).env("CATRACA_TOKEN", &wrong).output().unwrap().into()
+    };
+    wrong(&["locks"]).refused(&["does not know you"]);
+    let told = wrong(&["doctor"]).failed(3, &[]).says("does not know you");
+    told.says("catraca token add NAME --role lock");
+    ana.git(&["lfs", "unlock", "a.psd"]).succeeded();
+}
+
+#[test]
+fn the_keys_of_the_manual_tell_who_pushes_where_all_come_in_by_one_account() {
+    let studio = Studio::open();
+    let bare = studio.bare("game");
+    let ana = studio.clone(&studio.user("ana"), &bare);
+    let bo = studio.clone(&studio.user("bo"), &bare);
+    ana.catraca(&["lock", "a.psd"]).quietly(0);
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/GIT.md");
+    let manual = std::fs::read_to_string(manual).unwrap();
+    let line = manual.lines().find_map(|line| line.strip_prefix("command=\"")).unwrap();
+    let command = line.split("\",no-pty ").next().unwrap().replace("\\\"", "\"");
+    assert!(command.starts_with("CATRACA_PUSHER=ana "), "{command}");
+    // What sshd does for whoever has shown a key: git gives it the options, the host and the command.
+    let by_key = |clone: &Clone| {
+        let name = &clone.user.name;
+        let sshd = studio.folder.path(&format!("sshd-{name}"));
+        let own = command.replace("CATRACA_PUSHER=ana", &format!("CATRACA_PUSHER={name}"));
+        let script = format!(
+            "#!/bin/sh\nfor last; do :; done\nexport SSH_ORIGINAL_COMMAND=\"$last\"\n\
+             unset CATRACA_PUSHER\n{own}\n"
+        );
+        std::fs::write(&sshd, script).unwrap();
+        let mut push = clone.user.command("git", &clone.place);
+        let remote = format!("ssh://git@host.example{}", bare.display());
+        push.args(["push", "--quiet", "--no-verify", &remote, "HEAD:main"]);
+        let ssh = format!("sh {}", sshd.display());
+        push.env("GIT_SSH_COMMAND", ssh).env("GIT_SSH_VARIANT", "simple");
+        Ran::from(push.output().unwrap())
+    };
+    bo.change("a.psd", "2");
+    by_key(&bo).failed(1, &["'a.psd': ana", "you push as 'bo', by the variable CATRACA_PUSHER"]);
+    ana.change("a.psd", "2");
+    by_key(&ana).succeeded();
 }
 
 /// A node of a group whose members carry the labels of their teams.
@@ -283,6 +399,7 @@ fn the_report_of_teams_is_beside_that_of_the_simulated_ones() {
     let measured = &report["measured"];
     assert_eq!((&measured["locks"], &measured["people"]), (&3.into(), &3.into()), "{report}");
     assert_eq!((&measured["given_up"], &measured["files"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(measured["at_once_share"], 1.0 / 3.0, "only ana found it free: {report}");
     assert_eq!(measured["within_team_share"], 0.5, "{report}");
     assert_eq!(report["teams"]["rio"]["within_team_share"], 1.0, "{report}");
     assert_eq!(report["teams"]["paris"]["within_team_share"], 0.0, "{report}");

@@ -29,6 +29,8 @@ pub(crate) struct Studio {
     /// Where it serves HTTP.
     pub(crate) address: String,
     listen: String,
+    /// `http` or `https`.
+    scheme: &'static str,
 }
 
 impl Studio {
@@ -37,6 +39,17 @@ impl Studio {
     }
 
     pub(crate) fn open_with(flags: &[&str]) -> Self {
+        Self::set_up("http", NODE, flags)
+    }
+
+    /// The same over TLS; git trusts the authority of the node's certificate. The configuration says that
+    /// clients reach the node at `before`.
+    pub(crate) fn open_over_tls(before: &str, flags: &[&str]) -> Self {
+        let config = NODE.replacen("[git]", &format!("[git]\nurl = 'https://{before}'"), 1);
+        Self::set_up("https", &config, flags)
+    }
+
+    fn set_up(scheme: &'static str, config: &str, flags: &[&str]) -> Self {
         let folder = Folder::new();
         for (name, role) in
             [("ana", "lock"), ("bo", "lock"), ("eve", "observe"), ("hook", "administer")]
@@ -45,10 +58,18 @@ impl Studio {
             let token = folder.run(&words).quietly(0).stdout;
             folder.write(&format!("{name}.token"), token.trim());
         }
-        folder.write("node.toml", NODE);
+        folder.write("node.toml", config);
         let [listen, address] = addresses(2).try_into().unwrap();
-        let node = start(&folder, &listen, &address, flags);
-        Studio { folder, node, address, listen }
+        let mut flags = flags.to_vec();
+        if scheme == "https" {
+            let ip = address.split(':').next().unwrap();
+            folder.run(&["cert", "ca", "--out", "pki"]).quietly(0);
+            let issue = ["cert", "issue", "node", "--ip", ip, "--ca", "pki", "--out", "pki"];
+            folder.run(&issue).quietly(0);
+            flags.extend(["--tls-cert", "pki/node.pem", "--tls-key", "pki/node-key.pem"]);
+        }
+        let node = start(&folder, &listen, &address, &flags);
+        Studio { folder, node, address, listen, scheme }
     }
 
     /// The node is killed, and another one started in its place.
@@ -69,13 +90,13 @@ impl Studio {
 
     /// The locks of a repository of the team 'art'.
     pub(crate) fn url(&self, repository: &str) -> String {
-        format!("http://{}/git/art/{repository}", self.address)
+        format!("{}://{}/git/art/{repository}", self.scheme, self.address)
     }
 
     /// Somebody whose git knows name and token.
     pub(crate) fn user(&self, name: &str) -> User {
         let user = self.stranger(name);
-        let line = format!("http://{name}:{}@{}\n", self.token(name), self.address);
+        let line = format!("{}://{name}:{}@{}\n", self.scheme, self.token(name), self.address);
         std::fs::write(user.home.join("credentials"), line).unwrap();
         user
     }
@@ -90,7 +111,13 @@ impl Studio {
              [protocol \"file\"]\nallow = always\n",
             home.join("credentials").display()
         );
-        std::fs::write(home.join(".gitconfig"), config).unwrap();
+        let authority = match self.scheme {
+            "https" => {
+                format!("[http]\nsslCAInfo = {}\n", self.folder.path("pki/ca.pem").display())
+            }
+            _ => String::new(),
+        };
+        std::fs::write(home.join(".gitconfig"), config + &authority).unwrap();
         User { name: name.to_string(), home }
     }
 
