@@ -28,7 +28,6 @@ use crate::view::{Epoch, MOST_MEMBERS};
 const ADOPTED: usize = 8;
 /// So many bytes of locks, or of copies of timed holds, go into one message, but at least one of them.
 const PART: usize = 256 << 10;
-const COPIES: usize = 256 << 10;
 /// So many messages about views that are not known here are kept. If one was too much, the view is of no use
 /// here, and another one is asked for.
 pub(super) const MOST_EARLY: usize = 64 * MOST_MEMBERS;
