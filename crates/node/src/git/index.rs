@@ -224,7 +224,7 @@ mod tests {
             Selection { under: text("b"), ..all.clone() },
             Selection { owner: text("bob"), ..all.clone() },
             Selection { before: Some(lock.unix_millis), ..all.clone() },
-            Selection { stolen_from: text("ann"), ..all.clone() },
+            Selection { stolen_from: text("ann"), ..all },
         ] {
             assert!(!other.fits(&lock), "{other:?}");
         }
