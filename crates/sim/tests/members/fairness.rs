@@ -45,7 +45,6 @@ fn clients_that_take_a_while_to_come_back_get_the_same_share() {
                     let setup = Setup { think, ..contended(algorithm, clients, seed) };
                     let report = correct(&setup);
                     let fairness = report.client_fairness.unwrap();
-                    println!("{algorithm} {clients} {think:?} {seed}: {fairness}");
                     assert!(fairness >= 0.9, "{fairness} {setup:?}");
                     assert!(report.handovers > 0, "members hand over");
                 }
