@@ -37,7 +37,9 @@ fn number(count: usize) -> String {
 fn bytes(count: usize) -> String {
     match count {
         _ if count.is_multiple_of(1 << 20) => format!("{} MiB", number(count >> 20)),
-        _ if count.is_multiple_of(1 << 10) && count > 1 << 10 => format!("{} KiB", number(count >> 10)),
+        _ if count.is_multiple_of(1 << 10) && count > 1 << 10 => {
+            format!("{} KiB", number(count >> 10))
+        }
         _ => format!("{} bytes", number(count)),
     }
 }
