@@ -142,7 +142,11 @@ fn members_with_labels_are_clusters() {
     let is_well = || folder.run(&["status", "--node", &addresses[1]]).code == Some(0);
     wait_until("they are in one view", is_well);
     let status = folder.run(&["status", "--node", &addresses[1]]).quietly(0);
-    status.says("rio").says("bertier").says("A group of two does not go on without a.");
+    status.says("rio").says("bertier");
+    let notice = "A group of two does not go on without a.";
+    wait_until("it is known who votes", || {
+        folder.run(&["status", "--node", &addresses[1]]).stdout.contains(notice)
+    });
     folder.run(&["lock", "--node", &addresses[1], "x", "--", "true"]).quietly(0);
 }
 

@@ -211,7 +211,8 @@ fn registry_words(registry: &RegistryStatus) -> String {
 fn notice_of_two(members: usize, voters: &[String]) -> Option<String> {
     match (members, voters) {
         (2, [voter]) => Some(format!(
-            "A group of two does not go on without {voter}. Three members go on without any one of them."
+            "A group of two does not go on without {voter}.\n\
+             Three members go on without any one of them."
         )),
         _ => None,
     }

@@ -484,8 +484,10 @@ fn read<T: DeserializeOwned>(value: Value) -> Option<T> {
 /// Why something was refused, on one line.
 fn message(body: &Value) -> Option<String> {
     // Whoever has no locks says something else: that there is nothing here.
-    let detail = || body["detail"].as_str().filter(|_| body["status"] != 404);
-    let text = body["message"].as_str().or_else(detail)?;
+    if body["status"] == 404 {
+        return None;
+    }
+    let text = body["message"].as_str().or_else(|| body["detail"].as_str())?;
     Some(super::api::shown(text))
 }
 
