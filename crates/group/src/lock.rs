@@ -367,7 +367,7 @@ impl Lock {
         let request = asker.request;
         let clients = self.waiting.len() + 1;
         self.seats[seat].turn = rules.turns.handovers_for(clients);
-        self.seats[seat].company = Turns::company(clients);
+        self.seats[seat].company = rules.turns.company(clients);
         self.seats[seat].has_left = false;
         let at = now();
         self.seats[seat].place = Place::Inside(Hold { ticket, asker, since: at, fence });

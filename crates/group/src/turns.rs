@@ -39,10 +39,12 @@ impl Turns {
     }
 
     /// Of how many clients nobody may be missing later in a turn that begins with so many. Of two the next one
-    /// has to be there anyway: that is not kept in mind.
+    /// has to be there anyway, and where nobody is served twice it makes no difference: that is
+    /// not kept in mind.
     #[inline]
-    pub(crate) fn company(clients: usize) -> u8 {
-        if clients > 2 { u8::try_from(clients).unwrap_or(u8::MAX) } else { 0 }
+    pub(crate) fn company(self, clients: usize) -> u8 {
+        let comes_again = clients > 2 && usize::from(self.handovers_for(clients)) >= clients;
+        if comes_again { u8::try_from(clients).unwrap_or(u8::MAX) } else { 0 }
     }
 
     /// Whether a turn goes on after so many hand-overs, where so many wait when somebody leaves.
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn everybody_is_served_once_and_then_as_long_as_nobody_is_missing() {
-        let company = Turns::company(3);
+        let company = Turns::USUAL.company(3);
         // The first and the second of three leave: whoever waits is served, whoever is missing.
         for (handovers, waiting) in [(0, 2), (0, 1), (1, 1), (1, 2)] {
             assert!(Turns::goes_on(company, handovers, waiting));
@@ -81,9 +83,14 @@ mod tests {
             assert!(Turns::goes_on(company, handovers, 2));
             assert!(!Turns::goes_on(company, handovers, 1));
         }
+        let once = Turns { handovers: 23, rounds: 1 };
+        assert_eq!(
+            [once.company(3), Turns::USUAL.company(24), Turns::USUAL.company(23)],
+            [0, 0, 23]
+        );
         // Where there are fewer, the next one is waited for by nobody.
         for clients in [1, 2] {
-            assert!(Turns::goes_on(Turns::company(clients), 5, 1));
+            assert!(Turns::goes_on(Turns::USUAL.company(clients), 5, 1));
         }
     }
 }
