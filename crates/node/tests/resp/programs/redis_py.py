@@ -51,9 +51,12 @@ print("late", outcome(short.release), other.owned())
 print("late", outcome(lambda: short.extend(5)))
 
 
+waited = []
+
+
 def wait():
     waiter = client.lock(NAME, timeout=10)
-    print("waited", waiter.acquire(blocking_timeout=30))
+    waited.append(waiter.acquire(blocking_timeout=30))
     waiter.release()
 
 
@@ -62,6 +65,7 @@ thread.start()
 time.sleep(0.2)
 print("release", other.release())
 thread.join()
+print("waited", *waited)
 
 with client.lock(NAME, timeout=5, blocking_timeout=5) as held:
     print("inside", held.owned())
