@@ -336,4 +336,21 @@ mod tests {
         assert!(is_replaced(folder.path()));
         assert!(may_be_replaced(&folder.path().join("toc.html")).is_err());
     }
+
+    #[test]
+    fn the_settings_of_the_book_are_those_that_it_is_made_for() {
+        let text = read(&shell::root(), Path::new(SETTINGS)).unwrap();
+        let settings: toml::Table = text.parse().unwrap();
+        assert_eq!(settings["book"]["src"].as_str(), Some("src"), "where pages are put");
+        // A page that is in the summary and not there is an error, and pages are used as they are.
+        assert_eq!(settings["build"]["create-missing"].as_bool(), Some(false));
+        assert_eq!(settings["build"]["use-default-preprocessors"].as_bool(), Some(false));
+        let html = &settings["output"]["html"];
+        assert!(html["search"].is_table(), "it can be searched");
+        let styles = html["additional-css"].as_array().unwrap();
+        let styles: Vec<_> = styles.iter().filter_map(|style| style.as_str()).collect();
+        let beside = BESIDE.map(|file| file.strip_prefix("docs/").unwrap());
+        assert_eq!(styles, beside, "what is copied beside the settings");
+        assert!(BESIDE.iter().all(|file| shell::root().join(file).is_file()));
+    }
 }

@@ -114,8 +114,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_index_of_the_manual_has_every_endpoint_and_no_other() {
+    /// What the document describes, as in `GET /v1/locks`.
+    fn served() -> BTreeSet<String> {
         let (_, document) = documented();
         let mut served = BTreeSet::new();
         for (path, item) in &document.paths.paths {
@@ -123,13 +123,37 @@ mod tests {
             let used = methods.into_iter().filter(|(_, operation)| operation.is_some());
             served.extend(used.map(|(method, _)| format!("{method} {path}")));
         }
+        assert!(served.len() > 15, "{served:?}");
+        served
+    }
+
+    #[test]
+    fn the_index_of_the_manual_has_every_endpoint_and_no_other() {
         let index = include_str!("../../../../docs/COMMANDS.md");
         let rows = index.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
         let is_endpoint =
             |row: &&str| ["GET /", "POST /", "DELETE /"].iter().any(|it| row.starts_with(it));
         let listed: BTreeSet<String> =
             rows.map(|(row, _)| row).filter(is_endpoint).map(str::to_string).collect();
-        assert!(served.len() > 15, "{served:?}");
-        assert_eq!(listed, served);
+        assert_eq!(listed, served());
+    }
+
+    #[test]
+    fn the_table_of_the_manual_has_every_endpoint_and_no_other() {
+        /// Pages for people, and the document itself: it does not describe them.
+        const PAGES: [&str; 4] = ["GET /", "GET /try", "GET /openapi.json", "GET /problems/KIND"];
+        let manual = include_str!("../../../../docs/HTTP.md");
+        let firsts = manual.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+        let quoted = firsts.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let is_endpoint =
+            |row: &&str| ["GET /", "POST /", "DELETE /"].iter().any(|it| row.starts_with(it));
+        let listed: BTreeSet<String> = quoted
+            .filter(is_endpoint)
+            .filter_map(|row| row.split('?').next())
+            .filter(|row| !PAGES.contains(row))
+            .map(str::to_string)
+            .collect();
+        let served = served().into_iter().map(|row| row.replace("{id}", "ID"));
+        assert_eq!(listed, served.collect());
     }
 }

@@ -122,10 +122,8 @@ async fn whoever_is_about_to_leave_is_not_made_a_voter() {
     a.refuse_votes(true);
     a.change_voters(&names(&["b"])).await.unwrap();
     votes(&a, &[]).await;
-    for node in [&a, &b] {
-        let trouble = node.change_voters(&names(&["a", "b", "c"])).await.unwrap_err();
-        assert!(trouble.to_string().contains("about to leave"), "{trouble}");
-    }
+    let trouble = b.change_voters(&names(&["a", "b", "c"])).await.unwrap_err();
+    assert!(trouble.to_string().contains("about to leave"), "{trouble}");
     assert_eq!(b.health().voters, ["b"]);
     a.refuse_votes(false);
     b.change_voters(&names(&["a", "b", "c"])).await.unwrap();
