@@ -212,7 +212,7 @@ fn the_doctor_knows_when_git_lfs_is_not_there_and_when_the_url_is_wrong() {
         .says("nobody listens there")
         .says("start the node with --http ADDR, or correct the URL");
     wrong(&format!("http://{}/git/art", studio.address))
-        .says("there is nothing here")
+        .says("there are no locks at")
         .says("correct the URL");
     wrong(&format!("http://ana@{}/git/art/game", studio.address)).says("leave 'NAME@' out of it");
     wrong("elsewhere").says("'elsewhere' is no URL");

@@ -143,9 +143,10 @@ fn members_with_labels_are_clusters() {
     wait_until("they are in one view", is_well);
     let status = folder.run(&["status", "--node", &addresses[1]]).quietly(0);
     status.says("rio").says("bertier");
+    // Who votes knows who does.
     let notice = "A group of two does not go on without a.";
     wait_until("it is known who votes", || {
-        folder.run(&["status", "--node", &addresses[1]]).stdout.contains(notice)
+        folder.run(&["status", "--node", &addresses[0]]).stdout.contains(notice)
     });
     folder.run(&["lock", "--node", &addresses[1], "x", "--", "true"]).quietly(0);
 }

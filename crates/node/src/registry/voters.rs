@@ -219,7 +219,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut nodes = group(folder.path(), 2).await;
         let (b, a) = (nodes.pop().unwrap(), nodes.pop().unwrap());
-        soon("it hears who votes", || voting(&b) == ["a"]).await;
+        soon("the first votes", || voting(&a) == ["a"]).await;
         leave(&a.engine).await.unwrap();
         tokio::time::timeout(LIMIT, a.left()).await.unwrap();
         soon("it votes before the first is gone", || voting(&b) == ["b"]).await;
