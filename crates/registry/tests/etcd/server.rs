@@ -117,8 +117,15 @@ impl Server {
     }
 
     /// Stops it from doing anything, with all connections open.
+    /// Stops it, and waits until each of its threads stands still: one of them could answer until then.
     pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
+        let id = self.process.as_ref().expect("it runs").id();
+        let begun = Instant::now();
+        while !stands_still(id) {
+            assert!(begun.elapsed() < LIMIT, "it does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn resume(&self) {
@@ -199,4 +206,14 @@ pub(crate) fn openssl(directory: &Path, arguments: &str) {
         .unwrap_or_else(|error| panic!("cannot run openssl ({error}): {INSTALL}"));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "openssl {arguments}: {said}");
+}
+
+/// Whether every thread of a process is stopped.
+fn stands_still(id: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        // The state comes behind the name, which is in brackets.
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    })
 }
